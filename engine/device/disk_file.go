@@ -1,0 +1,147 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// errClosed is what a closed file answers.
+var errClosed = fmt.Errorf("file is closed: %w", os.ErrClosed)
+
+// diskFile is an open segment of a Disk.
+//
+// Invariant: size never changes, so the mapping never reaches past the end of the
+// file (unless somebody else cuts the file, which is a SIGBUS).
+type diskFile struct {
+	f    *os.File
+	disk *Disk
+	path string
+	size int64
+
+	mu       sync.Mutex // guards what follows
+	mapping  []byte
+	writable bool
+	closed   bool
+
+	syncMu sync.Mutex // guards failed; never held during a system call
+	failed error      // the first failed Sync
+}
+
+var _ File = (*diskFile)(nil)
+
+func (f *diskFile) Size() int64  { return f.size }
+func (f *diskFile) Path() string { return f.path }
+
+func (f *diskFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.f.ReadAt(p, off)
+	return n, f.pass("read", err)
+}
+
+// WriteAt writes inside the segment; a segment never grows.
+func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
+	if err := checkRange(f.path, off, len(p), f.size); err != nil {
+		return 0, err
+	}
+	n, err := f.f.WriteAt(p, off)
+	return n, f.pass("write", err)
+}
+
+func (f *diskFile) Map() ([]byte, error) { return f.mapAs(true) }
+
+func (f *diskFile) MapRead() ([]byte, error) { return f.mapAs(false) }
+
+// mapAs maps and fills the page table. File mappings have no huge pages: 8 MiB
+// are 2,048 faults, which is why they are taken here.
+func (f *diskFile) mapAs(writable bool) ([]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return nil, fmt.Errorf("map %s: %w", f.path, errClosed)
+	case f.mapping != nil && f.writable == writable:
+		return f.mapping, nil
+	case f.mapping != nil:
+		return nil, fmt.Errorf("map %s: it is already mapped in another way; unmap it first", f.path)
+	}
+	m, err := mapFile(f.f, f.size, writable)
+	if err != nil {
+		return nil, f.disk.explain("map", f.path, err)
+	}
+	f.mapping, f.writable = m, writable
+	return m, nil
+}
+
+func (f *diskFile) Unmap() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unmapLocked()
+}
+
+func (f *diskFile) unmapLocked() error {
+	if f.mapping == nil {
+		return nil
+	}
+	m := f.mapping
+	f.mapping = nil
+	if err := unix.Munmap(m); err != nil {
+		return f.disk.explain("unmap", f.path, err)
+	}
+	return nil
+}
+
+// Sync is fdatasync: stores through a shared mapping are dirty pages of the file
+// like any others. The kernel reports a failed write-back once and then forgets
+// the pages; hence the failure is kept.
+func (f *diskFile) Sync() error {
+	if err := f.syncFailed(); err != nil {
+		return err
+	}
+	err := onFd(f.f, unix.Fdatasync)
+	if err == nil {
+		return f.syncFailed() // A concurrent Sync may have been told of our pages' failure.
+	}
+	err = f.disk.explain("sync", f.path, err)
+	if errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	f.syncMu.Lock()
+	defer f.syncMu.Unlock()
+	if f.failed == nil {
+		f.failed = err
+	}
+	return f.failed
+}
+
+func (f *diskFile) syncFailed() error {
+	f.syncMu.Lock()
+	defer f.syncMu.Unlock()
+	return f.failed
+}
+
+func (f *diskFile) DropCache() error {
+	return f.pass("drop the cache of", onFd(f.f, func(fd int) error {
+		return unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED)
+	}))
+}
+
+func (f *diskFile) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	return errors.Join(f.unmapLocked(), f.pass("close", f.f.Close()))
+}
+
+// pass explains err, but leaves io.EOF as readers expect it.
+func (f *diskFile) pass(act string, err error) error {
+	if err == nil || isEOF(err) {
+		return err
+	}
+	return f.disk.explain(act, f.path, err)
+}
