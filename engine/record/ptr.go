@@ -1,0 +1,161 @@
+package record
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+const (
+	// HeaderBytes is the fixed front of every entry but seals and short voids.
+	HeaderBytes = 24
+	// MaxKeyBytes is the longest key: its length is 16 bits.
+	MaxKeyBytes = 1<<16 - 1
+
+	alignment = 8
+
+	versionOffset = 8
+	tableOffset   = 16
+	crcOffset     = 20
+)
+
+// Flags are the second byte of an entry. A flag's bit also says how many bytes
+// it adds: 8 for the expiry, and for the client twice as many as fit its bit
+// shifted once. extensionBytes leans on that.
+const (
+	flagPadMask = 0x07
+	flagExpiry  = 0x08
+	flagChunked = 0x10
+	flagClient  = 0x20
+	flagsUnused = 0xC0
+)
+
+// VersionLock is the lock bit of a version. Who sets it by LockVersion owns the
+// value until UnlockVersion; readers that see it, or see the version change
+// around their read, read again. Versions proper are 63 bits.
+const VersionLock = 1 << 63
+
+// Ptr is an entry where it lies: in memory outside the Go heap, or in a slice
+// that the caller keeps alive. It checks nothing; take one only of bytes that
+// were just encoded, or that Scan or Check accepted.
+//
+// Who owns which bytes when: the appender owns all of them until it publishes
+// the address. From then on everything but version and value is constant, and
+// those two change only under the version's lock bit, in logs that allow
+// updates in place.
+//
+// Version, SetVersion, LockVersion and UnlockVersion are atomic and need the
+// entry to be 8-aligned. A seal has only Type, Flags, KeyLen and Length, and so
+// has a void shorter than HeaderBytes.
+type Ptr struct{ p unsafe.Pointer }
+
+// At returns the entry at off in the segment that starts at base.
+func At(base unsafe.Pointer, off uint32) Ptr { return Ptr{unsafe.Add(base, off)} }
+
+// PtrOf returns the entry that b starts with.
+func PtrOf(b []byte) Ptr { return Ptr{unsafe.Pointer(unsafe.SliceData(b))} }
+
+// IsNil reports whether p points at nothing.
+func (p Ptr) IsNil() bool { return p.p == nil }
+
+// Pointer returns the address of the entry's first byte.
+func (p Ptr) Pointer() unsafe.Pointer { return p.p }
+
+// front returns the first eight bytes: type and kind, flags, key length, length.
+func (p Ptr) front() uint64 { return *(*uint64)(p.p) }
+
+// Type returns what the entry is.
+func (p Ptr) Type() Type { return Type(*(*uint8)(p.p) & 0x0f) }
+
+// Kind returns the type of the value.
+func (p Ptr) Kind() Kind { return Kind(*(*uint8)(p.p) >> 4) }
+
+// Flags returns the second byte as it is.
+func (p Ptr) Flags() uint8 { return *(*uint8)(unsafe.Add(p.p, 1)) }
+
+// KeyLen returns the bytes of the key.
+func (p Ptr) KeyLen() int { return int(*(*uint16)(unsafe.Add(p.p, 2))) }
+
+// Length returns the bytes of the whole entry, header and pad included.
+func (p Ptr) Length() int { return int(*(*uint32)(unsafe.Add(p.p, 4))) }
+
+// Version returns the version word as it is, lock bit included.
+func (p Ptr) Version() uint64 { return atomic.LoadUint64(p.version()) }
+
+// SetVersion stores the version word.
+func (p Ptr) SetVersion(v uint64) { atomic.StoreUint64(p.version(), v) }
+
+// LockVersion sets the lock bit if the version is still old, and reports
+// whether it did. old must not carry the bit.
+func (p Ptr) LockVersion(old uint64) bool {
+	return atomic.CompareAndSwapUint64(p.version(), old, old|VersionLock)
+}
+
+// UnlockVersion ends what LockVersion began: it publishes the value under the
+// version v. To leave the value as it was, v is the old version.
+func (p Ptr) UnlockVersion(v uint64) { atomic.StoreUint64(p.version(), v) }
+
+func (p Ptr) version() *uint64 { return (*uint64)(unsafe.Add(p.p, versionOffset)) }
+
+// Table returns the table of the key.
+func (p Ptr) Table() TableID { return *(*TableID)(unsafe.Add(p.p, tableOffset)) }
+
+// CRC returns the stored CRC-32C of all that follows the header.
+func (p Ptr) CRC() uint32 { return *(*uint32)(unsafe.Add(p.p, crcOffset)) }
+
+// HasExpiry reports whether the entry names a time to expire at.
+func (p Ptr) HasExpiry() bool { return p.Flags()&flagExpiry != 0 }
+
+// ExpireAt returns when the entry expires, in Unix milliseconds, or 0 for never.
+func (p Ptr) ExpireAt() int64 {
+	if !p.HasExpiry() {
+		return 0
+	}
+	return *(*int64)(unsafe.Add(p.p, HeaderBytes))
+}
+
+// Chunked reports whether the value is a list of the chunks that hold the real one.
+func (p Ptr) Chunked() bool { return p.Flags()&flagChunked != 0 }
+
+// Key returns the key where it lies.
+func (p Ptr) Key() []byte {
+	f := p.front()
+	return unsafe.Slice((*byte)(unsafe.Add(p.p, keyOffset(f))), keyLen(f))
+}
+
+// Value returns the value where it lies.
+func (p Ptr) Value() []byte {
+	f := p.front()
+	from := keyOffset(f) + keyLen(f)
+	return unsafe.Slice((*byte)(unsafe.Add(p.p, from)), valueEnd(f)-from)
+}
+
+// ValueLen returns the bytes of the value.
+func (p Ptr) ValueLen() int {
+	f := p.front()
+	return int(valueEnd(f) - keyOffset(f) - keyLen(f))
+}
+
+// Bytes returns the whole entry, header and pad included.
+func (p Ptr) Bytes() []byte { return unsafe.Slice((*byte)(p.p), p.Length()) }
+
+// KeyIs reports whether the entry is of this key of this table. Lengths and
+// tables are compared first: they lie in the line already loaded.
+func (p Ptr) KeyIs(table TableID, key []byte) bool {
+	return p.KeyLen() == len(key) && p.Table() == table && string(p.Key()) == string(key)
+}
+
+// The fields of a front word.
+
+func keyLen(front uint64) uint64 { return front >> 16 & MaxKeyBytes }
+
+func length(front uint64) uint64 { return front >> 32 }
+
+func keyOffset(front uint64) uint64 { return HeaderBytes + extensionBytes(front) }
+
+// extensionBytes is 8 for an expiry and 16 for a client, read off their bits.
+func extensionBytes(front uint64) uint64 {
+	return front>>8&flagExpiry + front>>8&flagClient/2
+}
+
+// valueEnd returns where the value ends and the pad begins.
+func valueEnd(front uint64) uint64 { return length(front) - front>>8&flagPadMask }
