@@ -1,0 +1,35 @@
+package redis
+
+import (
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/wire/resp"
+)
+
+// call is one command being executed. It lives in the worker that runs it and
+// is used again for the next command: handlers keep no reference to it.
+type call struct {
+	srv  *Server
+	conn *conn
+	ss   *store.Session
+	cmd  *command
+	args [][]byte     // args[0] is the name as sent; valid until the handler returns
+	out  *resp.Writer // appends the reply; knows RESP2 or RESP3
+	now  int64        // unix milliseconds, one per round
+	db   int          // the selected database; SELECT sets conn.db instead
+}
+
+// verdict is what a handler reports back to the loop.
+type verdict uint8
+
+const (
+	// done: the reply is complete.
+	done verdict = iota
+	// cold: a key lies on disk and nothing was changed. The loop discards the
+	// reply, fetches what the session missed, and runs the handler again from
+	// its start; meanwhile the connection waits and the others go on.
+	cold
+)
+
+// handler runs one command. Arity, authentication and the memory limit were
+// checked before.
+type handler func(c *call) verdict

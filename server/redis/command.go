@@ -1,0 +1,105 @@
+package redis
+
+import "strings"
+
+// commandFlags are what COMMAND reports of a command, and what dispatch asks.
+type commandFlags uint32
+
+const (
+	flagWrite commandFlags = 1 << iota
+	flagReadonly
+	flagDenyOOM
+	flagAdmin
+	flagPubsub
+	flagNoScript
+	flagBlocking
+	flagLoading
+	flagStale
+	flagSkipMonitor
+	flagSkipSlowlog
+	flagFast
+	flagNoAuth       // may run before AUTH
+	flagMayReplicate //
+	flagNoMulti      // never allowed inside MULTI: an error, and EXEC aborts
+	flagMovableKeys
+	flagAllowBusy
+	flagDirect // runs at once even inside MULTI: EXEC, DISCARD, MULTI, WATCH, QUIT, RESET
+)
+
+// command describes one command. Values are never changed after init.
+type command struct {
+	name  string // lower case
+	arity int    // as COMMAND reports: counts the name; negative means at least
+	run   handler
+	flags commandFlags
+
+	first, last, step int // positions of keys as COMMAND reports; first 0: no keys
+
+	group, summary, since, complexity string
+
+	// keys names the keys where positions are not enough.
+	keys func(args [][]byte) [][]byte
+
+	index int // place in commandList, for counters
+}
+
+var (
+	// table finds a command by its lower-case name. It is complete after init.
+	table map[string]*command
+	// commandList holds the same commands in the order of their families.
+	commandList []*command
+
+	commandGet *command // GET and SET are looked up without hashing
+	commandSet *command
+)
+
+func init() { indexCommands(allCommands()) }
+
+// indexCommands fills table and commandList.
+func indexCommands(all []command) {
+	table = make(map[string]*command, len(all))
+	commandList = make([]*command, len(all))
+	for i := range all {
+		c := &all[i]
+		c.index = i
+		if c.name != strings.ToLower(c.name) || table[c.name] != nil {
+			panic("redis: command " + c.name + " is listed twice or not in lower case")
+		}
+		table[c.name] = c
+		commandList[i] = c
+	}
+	commandGet, commandSet = table["get"], table["set"]
+}
+
+const longestCommandName = 32
+
+// lookup finds a command by its name in any case, or returns nil.
+func lookup(name []byte) *command {
+	if len(name) == 3 {
+		switch uint32(name[0]|0x20) | uint32(name[1]|0x20)<<8 | uint32(name[2]|0x20)<<16 {
+		case 'g' | 'e'<<8 | 't'<<16:
+			return commandGet
+		case 's' | 'e'<<8 | 't'<<16:
+			return commandSet
+		}
+	}
+	if len(name) > longestCommandName {
+		return nil
+	}
+	var lower [longestCommandName]byte
+	for i, b := range name {
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		lower[i] = b
+	}
+	return table[string(lower[:len(name)])]
+}
+
+// acceptsArgs reports whether n arguments, the name included, fit the arity.
+func (c *command) acceptsArgs(n int) bool {
+	if c.arity < 0 {
+		return n >= -c.arity
+	}
+	return n == c.arity
+}

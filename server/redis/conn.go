@@ -1,0 +1,97 @@
+package redis
+
+import (
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/wire/resp"
+)
+
+// replyMode is what CLIENT REPLY chose.
+type replyMode uint8
+
+const (
+	replyOn       replyMode = iota
+	replyOff                // nothing is answered
+	replySkipNext           // CLIENT REPLY SKIP itself: the next command's reply is dropped
+	replySkip               // this command's reply is dropped
+)
+
+// conn is one client.
+//
+// The loop that serves it owns every plain field; handlers run there and use
+// them freely. Other loops see a conn only through the registry (CLIENT LIST,
+// CLIENT KILL) and may read what is fixed for life and what is atomic.
+type conn struct {
+	// Fixed for life.
+	srv     *Server
+	id      uint64
+	fd      int
+	addr    string // the client's address, "path:0" for a unix socket
+	laddr   string // ours
+	created int64  // unix milliseconds
+	unix    bool
+	tls     bool
+
+	// Read by other loops.
+	lastSeen    atomic.Int64            // unix milliseconds of the last bytes that arrived
+	lastCommand atomic.Pointer[command] // nil before the first
+	shownDB     atomic.Int32            // db, as CLIENT LIST shows it
+	shownMulti  atomic.Int32            // commands queued, -1 outside MULTI
+	shownProto  atomic.Int32
+	name        atomic.Pointer[string] // CLIENT SETNAME, nil for none
+	libName     atomic.Pointer[string] // CLIENT SETINFO
+	libVer      atomic.Pointer[string]
+	user        atomic.Pointer[string] // the authenticated user
+	noEvict     atomic.Bool            // CLIENT NO-EVICT
+	noTouch     atomic.Bool            // CLIENT NO-TOUCH
+	queryBytes  atomic.Int64           // input that waits in the conn's own buffer
+	outputBytes atomic.Int64           // replies that wait to be sent
+	commands    atomic.Int64           // executed in all
+	bytesIn     atomic.Int64
+	bytesOut    atomic.Int64
+	loop        atomic.Pointer[loop] // changes when the conn moves
+
+	// Owned by the loop.
+	db            int
+	authenticated bool
+	reply         replyMode
+	closing       bool // answer what was answered so far, then close (QUIT)
+	multi         multiState
+	out           resp.Writer // holds the protocol version
+
+	net netState
+}
+
+// multiState is a transaction under way: what MULTI queued and WATCH saw.
+type multiState struct {
+	active bool // between MULTI and EXEC or DISCARD
+	dirty  bool // a command could not be queued: EXEC aborts
+	queue  []queued
+	watch  []watched
+}
+
+// queued is a command that waits for EXEC. It owns copies of its arguments.
+type queued struct {
+	cmd  *command
+	args [][]byte
+}
+
+// watched is a key as it was when WATCH saw it. It owns the key's bytes; the
+// view's value must not be read, it only serves as a stamp.
+type watched struct {
+	db   int
+	key  store.Key
+	view store.View
+}
+
+// load returns *p, or "" for nil.
+func load(p *atomic.Pointer[string]) string {
+	if s := p.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
+
+type netState struct{}
+type loop struct{}
