@@ -68,7 +68,9 @@ type File interface {
 	io.WriterAt
 	// Map gives a shared writable mapping of the whole file, every page of it
 	// present and writable, so that stores seldom fault. It takes milliseconds:
-	// call it from the background. A second call gives the same mapping.
+	// call it from the background. A second call gives the same mapping. All pages
+	// count as dirty afterwards: who syncs per batch calls Sync once in the
+	// background, or else the first batch pays for the whole segment.
 	Map() ([]byte, error)
 	// MapRead gives a read-only mapping with every page present: a bad sector is an
 	// error here and not a SIGBUS later.

@@ -34,6 +34,12 @@ const (
 type Disk struct {
 	dir      string
 	segments string
+
+	// The two system calls that tests make fail.
+	reserve  func(f *os.File, bytes int64) error
+	datasync func(fd int) error
+
+	failures failures
 }
 
 var _ Device = (*Disk)(nil)
@@ -44,7 +50,7 @@ func OpenDisk(dir string) (*Disk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
-	d := &Disk{dir: abs, segments: filepath.Join(abs, segmentsDir)}
+	d := &Disk{dir: abs, segments: filepath.Join(abs, segmentsDir), reserve: reserve, datasync: unix.Fdatasync}
 	if err := os.MkdirAll(d.segments, 0o700); err != nil {
 		return nil, d.explain("create data directory", d.segments, err)
 	}
@@ -70,7 +76,7 @@ func (d *Disk) Create(id record.SegmentID, bytes int) (File, error) {
 	if err != nil {
 		return nil, d.explain("create segment", path, err)
 	}
-	if err := allocate(f, int64(bytes), path); err != nil {
+	if err := d.allocate(f, int64(bytes), path); err != nil {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 		return nil, d.explain("create segment", path, err)
@@ -80,12 +86,12 @@ func (d *Disk) Create(id record.SegmentID, bytes int) (File, error) {
 		_ = os.Remove(path)
 		return nil, d.explain("sync directory", d.segments, err)
 	}
-	return &diskFile{f: f, disk: d, path: path, size: int64(bytes)}, nil
+	return &diskFile{f: f, disk: d, id: id, path: path, size: int64(bytes)}, nil
 }
 
 // allocate gives f its space and then its name.
-func allocate(f *os.File, bytes int64, path string) error {
-	if err := reserve(f, bytes); err != nil {
+func (d *Disk) allocate(f *os.File, bytes int64, path string) error {
+	if err := d.reserve(f, bytes); err != nil {
 		return err
 	}
 	if err := f.Sync(); err != nil {
@@ -106,7 +112,7 @@ func (d *Disk) Open(id record.SegmentID) (File, error) {
 		_ = f.Close()
 		return nil, d.explain("open segment", path, err)
 	}
-	return &diskFile{f: f, disk: d, path: path, size: info.Size()}, nil
+	return &diskFile{f: f, disk: d, id: id, path: path, size: info.Size()}, nil
 }
 
 // List names the segments; other files are ignored.
@@ -132,6 +138,7 @@ func (d *Disk) Remove(id record.SegmentID) error {
 	if err := os.Remove(path); err != nil {
 		return d.explain("remove segment", path, err)
 	}
+	d.failures.forget(id)
 	if err := syncDir(d.segments); err != nil {
 		return d.explain("sync directory", d.segments, err)
 	}

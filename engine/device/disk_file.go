@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/engine/record"
 )
 
 // errClosed is what a closed file answers.
@@ -19,6 +21,7 @@ var errClosed = fmt.Errorf("file is closed: %w", os.ErrClosed)
 type diskFile struct {
 	f    *os.File
 	disk *Disk
+	id   record.SegmentID
 	path string
 	size int64
 
@@ -26,9 +29,6 @@ type diskFile struct {
 	mapping  []byte
 	writable bool
 	closed   bool
-
-	syncMu sync.Mutex // guards failed; never held during a system call
-	failed error      // the first failed Sync
 }
 
 var _ File = (*diskFile)(nil)
@@ -94,32 +94,22 @@ func (f *diskFile) unmapLocked() error {
 }
 
 // Sync is fdatasync: stores through a shared mapping are dirty pages of the file
-// like any others. The kernel reports a failed write-back once and then forgets
-// the pages; hence the failure is kept.
+// like any others. The kernel reports a failed write-back once and then takes the
+// pages for clean; hence the failure is kept, also for those who open the segment
+// again.
 func (f *diskFile) Sync() error {
-	if err := f.syncFailed(); err != nil {
-		return err
-	}
-	err := onFd(f.f, unix.Fdatasync)
+	err := f.disk.failures.of(f.id)
 	if err == nil {
-		return f.syncFailed() // A concurrent Sync may have been told of our pages' failure.
+		err = onFd(f.f, f.disk.datasync)
 	}
-	err = f.disk.explain("sync", f.path, err)
-	if errors.Is(err, os.ErrClosed) {
-		return err
+	switch {
+	case err == nil:
+		return f.disk.failures.of(f.id) // A concurrent Sync may have been told what befell our pages.
+	case errors.Is(err, os.ErrClosed):
+		return fmt.Errorf("sync %s: %w", f.path, err)
+	default:
+		return f.disk.failures.keep(f.id, f.disk.explain("sync", f.path, err))
 	}
-	f.syncMu.Lock()
-	defer f.syncMu.Unlock()
-	if f.failed == nil {
-		f.failed = err
-	}
-	return f.failed
-}
-
-func (f *diskFile) syncFailed() error {
-	f.syncMu.Lock()
-	defer f.syncMu.Unlock()
-	return f.failed
 }
 
 func (f *diskFile) DropCache() error {

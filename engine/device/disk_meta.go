@@ -14,8 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WriteMeta replaces metadata by way of a stream of one write.
+// WriteMeta replaces metadata.
 func (d *Disk) WriteMeta(name string, data []byte) error {
+	return writeMeta(d, name, data)
+}
+
+// writeMeta replaces metadata by way of a stream of one write.
+func writeMeta(d Device, name string, data []byte) error {
 	s, err := d.CreateStream(name)
 	if err != nil {
 		return err
