@@ -28,7 +28,8 @@ func Encode(dst []byte, h *Header, key, value []byte, withCRC bool) int {
 		panic("record: key longer than MaxKeyBytes")
 	}
 	n := Size(len(key), len(value), h.ExpireAt != 0)
-	dst = dst[:n:n]
+	_ = dst[n-1] // A slice grows into its capacity unasked.
+	dst = dst[:n]
 	clear(dst[n-alignment:]) // The pad; what else lies there is written below.
 	at := putHeader(dst, h, len(key), len(value))
 	at += copy(dst[at:], key)
@@ -65,7 +66,7 @@ func EncodeVoid(dst []byte, n int) {
 	if n < alignment || n%alignment != 0 {
 		panic("record: void of a length that no entry has")
 	}
-	dst = dst[:n]
+	_ = dst[n-1]
 	clear(dst[:min(n, HeaderBytes)])
 	PtrOf(dst).setFront(uint64(TypeVoid) | uint64(n)<<32)
 }

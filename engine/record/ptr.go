@@ -116,17 +116,17 @@ func (p Ptr) ExpireAt() int64 {
 // Chunked reports whether the value is a list of the chunks that hold the real one.
 func (p Ptr) Chunked() bool { return p.Flags()&flagChunked != 0 }
 
-// Key returns the key where it lies.
+// Key returns the key where it lies. Like Value it is cut out of the entry, for
+// a pointer to an empty key or value must not point past the entry's end.
 func (p Ptr) Key() []byte {
 	f := p.front()
-	return unsafe.Slice((*byte)(unsafe.Add(p.p, keyOffset(f))), keyLen(f))
+	return p.upTo(keyOffset(f) + keyLen(f))[keyOffset(f):]
 }
 
 // Value returns the value where it lies.
 func (p Ptr) Value() []byte {
 	f := p.front()
-	from := keyOffset(f) + keyLen(f)
-	return unsafe.Slice((*byte)(unsafe.Add(p.p, from)), valueEnd(f)-from)
+	return p.upTo(valueEnd(f))[keyOffset(f)+keyLen(f):]
 }
 
 // ValueLen returns the bytes of the value.
@@ -141,8 +141,17 @@ func (p Ptr) Bytes() []byte { return unsafe.Slice((*byte)(p.p), p.Length()) }
 // KeyIs reports whether the entry is of this key of this table. Lengths and
 // tables are compared first: they lie in the line already loaded.
 func (p Ptr) KeyIs(table TableID, key []byte) bool {
-	return p.KeyLen() == len(key) && p.Table() == table && string(p.Key()) == string(key)
+	return p.KeyLen() == len(key) && p.holds(table, key)
 }
+
+// holds is the part of KeyIs that would keep it from being inlined.
+//
+//go:noinline
+func (p Ptr) holds(table TableID, key []byte) bool {
+	return p.Table() == table && string(p.Key()) == string(key)
+}
+
+func (p Ptr) upTo(n uint64) []byte { return unsafe.Slice((*byte)(p.p), n) }
 
 // The fields of a front word.
 
@@ -154,7 +163,7 @@ func keyOffset(front uint64) uint64 { return HeaderBytes + extensionBytes(front)
 
 // extensionBytes is 8 for an expiry and 16 for a client, read off their bits.
 func extensionBytes(front uint64) uint64 {
-	return front>>8&flagExpiry + front>>8&flagClient/2
+	return front>>8&flagExpiry + front>>9&(flagClient>>1)
 }
 
 // valueEnd returns where the value ends and the pad begins.
