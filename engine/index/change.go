@@ -1,0 +1,126 @@
+package index
+
+import (
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Result of an insertion.
+type Result uint8
+
+const (
+	Inserted Result = iota
+	// Retry: something else happened in the bucket. Seek, compare, try again.
+	Retry
+	// Full: the operating system has no memory for the index to grow.
+	Full
+)
+
+// Update turns the word that Next stopped at into address a. False: it has
+// changed, or it is locked, or its sub-table was replaced; the caller seeks again.
+func (ix *Index) Update(pr *Probe, a record.Address) bool {
+	if pr.Word&(lockedBit|frozenBit) == 0 && pr.swap(wordOf(pr.place, a)) {
+		return true
+	}
+	pr.settle()
+	return false
+}
+
+// Remove takes out the entry that Next stopped at; false as in Update.
+func (ix *Index) Remove(pr *Probe) bool {
+	if pr.Word&(lockedBit|frozenBit) == 0 && pr.swap(0) {
+		ix.counts.add(pr, -1)
+		return true
+	}
+	pr.settle()
+	return false
+}
+
+// settle makes it worth while to seek again: if a split holds the word, it
+// waits for the split's end.
+func (pr *Probe) settle() {
+	if atomic.LoadUint64(pr.slot())&frozenBit != 0 {
+		pr.table.awaitMove()
+	}
+}
+
+// Insert adds an entry for the place of pr, whose candidates the caller has seen
+// to the end. It does so only if nothing was inserted into the bucket since.
+// The address is not 0. The probe is used up: to change the entry, seek it.
+func (ix *Index) Insert(pr *Probe, a record.Address) Result {
+	return ix.insert(pr, wordOf(pr.place, a))
+}
+
+// InsertLocked is Insert with the entry locked from the start. Address 0 makes a
+// placeholder, which keeps others from inserting the key. The probe then
+// stands at the entry, as after Lock.
+func (ix *Index) InsertLocked(pr *Probe, a record.Address) Result {
+	return ix.insert(pr, wordOf(pr.place, a)|lockedBit)
+}
+
+func (ix *Index) insert(pr *Probe, word uint64) Result {
+	m := pr.meta
+	if m&metaLocked != 0 || !atomic.CompareAndSwapUint32(pr.primary.meta(), m, m|metaLocked) {
+		pr.awaitUnlock()
+		return Retry
+	}
+	link, ok := pr.put(word)
+	if !ok {
+		pr.primary.storeMeta(m)
+		if !ix.grow(pr.table) {
+			return Full
+		}
+		return Retry
+	}
+	pr.primary.storeMeta(link<<linkShift | (m+1)&sequenceMask)
+	ix.counts.add(pr, 1)
+	return Inserted
+}
+
+// put finds an empty word in the chain that the caller has locked, fills it, and
+// returns the primary bucket's link; not ok if there is no room.
+func (pr *Probe) put(word uint64) (link uint32, ok bool) {
+	link = pr.meta >> linkShift & linkMask
+	pr.at = pr.primary
+	for {
+		if i := pr.at.empty(); i >= 0 {
+			pr.fill(i, word)
+			return link, true
+		}
+		next := pr.following()
+		if next == 0 {
+			break
+		}
+		pr.at = next
+	}
+	last, first := pr.at, pr.at == pr.primary
+	n := pr.table.extend(int(pr.place&bucketMask), first)
+	if n == 0 {
+		return link, false
+	}
+	// Filled before it is linked, so that who follows the link finds the entry.
+	pr.at = pr.table.overflow(n)
+	pr.fill(0, word)
+	if first {
+		return n, true
+	}
+	last.storeMeta(n)
+	return link, true
+}
+
+func (pr *Probe) fill(i int, word uint64) {
+	pr.at.fill(i, pr.place, word)
+	pr.Word, pr.index = word, uint8(i)
+}
+
+// awaitUnlock returns when the primary bucket is not locked, or never will be
+// again because the sub-table was replaced.
+func (pr *Probe) awaitUnlock() {
+	for round := 0; pr.primary.loadMeta()&metaLocked != 0; round++ {
+		if pr.table.header().state.Load() == moved {
+			return
+		}
+		relax(round)
+	}
+}

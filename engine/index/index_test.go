@@ -1,0 +1,129 @@
+package index
+
+import (
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/epoch"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// fixture is an index with one guard that is inside.
+type fixture struct {
+	*Index
+	guard *epoch.Guard
+}
+
+func open(t testing.TB, o Options) fixture {
+	t.Helper()
+	if o.Epoch == nil {
+		o.Epoch = epoch.New(64)
+	}
+	ix, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := enter(t, ix)
+	t.Cleanup(func() {
+		g.Unregister()
+		o.Epoch.Drain()
+		if n := o.Epoch.Pending(); n != 0 {
+			t.Errorf("%d actions never ran", n)
+		}
+		ix.Close()
+		if b := ix.Bytes(); b != 0 {
+			t.Errorf("%d bytes still mapped after Close", b)
+		}
+	})
+	return fixture{ix, g}
+}
+
+// enter returns a guard that is inside.
+func enter(t testing.TB, ix *Index) *epoch.Guard {
+	t.Helper()
+	g, err := ix.Epoch().Register()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.Enter()
+	return g
+}
+
+// In these tests the key is a number, its place a function of it, and a record's
+// address is the key and a counter: what a log would hold can be computed.
+const versionBits = 12
+
+func addressFor(key, version uint64) record.Address {
+	return record.Address((key+1)<<versionBits|version%(1<<versionBits-1)+1) << 3
+}
+
+func keyAt(a record.Address) uint64     { return uint64(a)>>(3+versionBits) - 1 }
+func versionAt(a record.Address) uint64 { return uint64(a)>>3&(1<<versionBits-1) - 1 }
+
+func placeFor(key uint64) record.Place { return record.Place(mix(key)) }
+
+// get returns the address of a key.
+func (ix *Index) get(p record.Place, key uint64) (record.Address, bool) {
+	var pr Probe
+	if !ix.find(&pr, p, key) {
+		return 0, false
+	}
+	return pr.Address(), true
+}
+
+// find stands pr at a key's entry, or has it ready to insert.
+func (ix *Index) find(pr *Probe, p record.Place, key uint64) bool {
+	ix.Seek(p, pr)
+	for pr.Next() {
+		if pr.Address() != 0 && keyAt(pr.Address()) == key {
+			return true
+		}
+	}
+	return false
+}
+
+// put sets a key's address and tells whether it inserted.
+func (ix *Index) put(p record.Place, key uint64, a record.Address) bool {
+	var pr Probe
+	for {
+		if ix.find(&pr, p, key) {
+			if ix.Update(&pr, a) {
+				return false
+			}
+			continue
+		}
+		if ix.Insert(&pr, a) == Inserted {
+			return true
+		}
+	}
+}
+
+func (ix *Index) remove(p record.Place, key uint64) bool {
+	var pr Probe
+	for ix.find(&pr, p, key) {
+		if ix.Remove(&pr) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEveryKeyIsFoundWhileTheIndexGrows(t *testing.T) {
+	ix := open(t, Options{})
+	const n = 300_000
+	for key := range uint64(n) {
+		if !ix.put(placeFor(key), key, addressFor(key, 0)) {
+			t.Fatalf("key %d was there before it was inserted", key)
+		}
+		if key%64 == 0 {
+			ix.guard.Refresh()
+		}
+	}
+	for key := range uint64(n) {
+		if a, ok := ix.get(placeFor(key), key); !ok || a != addressFor(key, 0) {
+			t.Fatalf("key %d: address %#x, found %v", key, a, ok)
+		}
+	}
+	if got := ix.Len(); got != n {
+		t.Fatalf("Len is %d, want %d", got, n)
+	}
+}

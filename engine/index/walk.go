@@ -1,0 +1,148 @@
+package index
+
+import "github.com/ostrodb/ostro/engine/record"
+
+// position is where a walk stands. A walk goes through the sub-tables in the
+// order of their places, and in each through the buckets. When a sub-table is
+// split under way, the walk goes on over its range as it was: bucket b of all
+// that cover the range now, then b+1. As entries keep their bucket numbers,
+// each is met exactly once.
+type position struct {
+	at     uint32 // top 32 bits of the first place of the sub-table to visit
+	depth  uint32 // of the sub-table when the walk entered it, which gives the range
+	bucket uint32
+}
+
+// As a number: at 32 | depth 6 | bucket 10. Zero is the start.
+func (w position) cursor() uint64 {
+	return uint64(w.at)<<16 | uint64(w.depth)<<10 | uint64(w.bucket)
+}
+
+// positionOf accepts any number, for cursors come from users.
+func positionOf(cursor uint64) position {
+	return position{
+		at:     uint32(cursor >> 16),
+		depth:  min(uint32(cursor>>10&63), maxDepth),
+		bucket: uint32(cursor & bucketMask),
+	}
+}
+
+func (w position) first() uint32 { return w.at &^ w.rest() }
+func (w position) last() uint32  { return w.at | w.rest() }
+func (w position) rest() uint32  { return uint32(1<<(maxDepth-w.depth) - 1) }
+
+// table returns the sub-table to visit. A walk that stands at the very start of
+// a range takes for its range what one sub-table covers now.
+func (ix *Index) table(w *position) table {
+	t := ix.dir.find(record.Place(w.at) << 32)
+	if w.bucket == 0 && w.at == w.first() {
+		w.at, w.depth = t.header().prefix, t.header().depth
+	}
+	return t
+}
+
+// advance goes on after bucket w.bucket of t; false at the end of all places.
+func (w *position) advance(t table) bool {
+	if last := t.last(); last < w.last() {
+		w.at = last + 1
+		return true
+	}
+	w.bucket++
+	if w.bucket < primaryBuckets {
+		w.at = w.first()
+		return true
+	}
+	end := w.last()
+	*w = position{at: end + 1, depth: maxDepth}
+	return end != 1<<32-1
+}
+
+// Step visits the next buckets of the whole index and returns the cursor to go
+// on with, in another guard if need be; 0 begins, and 0 says that all was
+// visited. Every entry that is present during the whole scan is visited, exactly
+// once even if the index grows meanwhile; an entry that is removed and inserted
+// again may be visited twice. f returns false to stop after the current bucket.
+// Placeholders are left out.
+func (ix *Index) Step(cursor uint64, buckets int, f func(pr *Probe) bool) (next uint64) {
+	return ix.StepRange(0, ^record.Place(0), cursor, buckets, f)
+}
+
+// StepRange is Step over the entries whose places may lie in [from, to]: those
+// for which some place there has their known bits. Walks of disjoint ranges may
+// run in parallel.
+func (ix *Index) StepRange(from, to record.Place, cursor uint64, buckets int, f func(pr *Probe) bool) (next uint64) {
+	w := positionOf(cursor)
+	if cursor == 0 {
+		w = position{at: uint32(from >> 32), depth: maxDepth}
+	}
+	pr := &Probe{}
+	for n, more := 0, true; more && (n < buckets || n == 0); n++ {
+		t := ix.table(&w)
+		if w.first() > uint32(to>>32) {
+			return 0
+		}
+		pr.table = t
+		more = pr.visit(int(w.bucket), from, to, f)
+		if !w.advance(t) {
+			return 0
+		}
+	}
+	return w.cursor()
+}
+
+// visit calls f for the entries of one bucket; false if one of the calls was.
+func (pr *Probe) visit(b int, from, to record.Place, f func(pr *Probe) bool) bool {
+	more := true
+	t := pr.table
+	pr.primary = t.bucketAt(b)
+	pr.meta = pr.primary.loadMeta()
+	pr.matches = 0
+	for at := range t.chain(b) {
+		for i := range bucketWords {
+			word, top := at.entry(i)
+			place := record.Place(top<<32 | uint64(b))
+			if addressOf(word) == 0 || !mayLie(place, from, to) {
+				continue
+			}
+			pr.stand(at, i, word, place)
+			if !f(pr) {
+				more = false
+			}
+		}
+	}
+	return more
+}
+
+// stand puts the probe at an entry.
+func (pr *Probe) stand(at bucket, i int, word uint64, known record.Place) {
+	pr.at, pr.index = at, uint8(i)
+	pr.Word, pr.place = word, known
+}
+
+// mayLie tells whether a place with the known bits of p lies in [from, to].
+func mayLie(p, from, to record.Place) bool {
+	least := p
+	if p>>32 == from>>32 {
+		least = from&^bucketMask | p&bucketMask
+		if least < from {
+			least += primaryBuckets
+		}
+	}
+	return least >= from && least <= to && least>>32 == p>>32
+}
+
+// Walk visits the entries whose places may lie in [from, to], as StepRange does,
+// within the caller's guard. known is the place with its unknown bits zero.
+// f returns false to end the walk after the current bucket.
+func (ix *Index) Walk(from, to record.Place, f func(known record.Place, pr *Probe) bool) {
+	more := true
+	visit := func(pr *Probe) bool {
+		if !f(pr.place, pr) {
+			more = false
+		}
+		return more
+	}
+	for cursor := ix.StepRange(from, to, 0, primaryBuckets, visit); cursor != 0 && more; {
+		cursor = ix.StepRange(from, to, cursor, primaryBuckets, visit)
+	}
+}
