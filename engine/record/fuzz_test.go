@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"testing"
@@ -19,6 +20,7 @@ func FuzzScan(f *testing.F) {
 func FuzzScanOfMendedSegments(f *testing.F) {
 	seedSegments(f, func(seg []byte) { f.Add(seg) })
 	f.Fuzz(func(t *testing.T, b []byte) {
+		b = bytes.Clone(b)
 		mended := mend(b)
 		ext := checkScan(t, b, testID, ScanOptions{})
 		if ext.End < mended {

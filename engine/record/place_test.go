@@ -33,8 +33,12 @@ func TestCRC16AgreesWithItsDefinitionAtEveryLength(t *testing.T) {
 	r := seeded(t)
 	for n := range 1200 {
 		b := randomBytes(r, n)
-		if got, want := crc16(b), slowCRC16(b); got != want {
+		want := slowCRC16(b)
+		if got := crc16(b); got != want {
 			t.Fatalf("crc16 of %x is %#x, want %#x", b, got, want)
+		}
+		if got := crc16Tabled(b); got != want {
+			t.Fatalf("crc16 of %x by tables is %#x, want %#x", b, got, want)
 		}
 	}
 }
