@@ -25,6 +25,7 @@ const Module = "github.com/ostrodb/ostro"
 var Rungs = []string{
 	"internal/invariant",
 	"internal/ladder",
+	"internal/prefetch",
 
 	"engine/record",
 	"engine/epoch",
@@ -63,6 +64,7 @@ var Rungs = []string{
 	"server",
 
 	"bench/workload",
+	"bench/plot",
 	"bench",
 	"test/...",
 	"cmd/ostro",
