@@ -1,7 +1,7 @@
 // Package record defines the bytes of an entry and of a segment, and where a
 // key lives. It is pure: it knows no file, no network, no clock.
 //
-//	segment := header seal? (entry* seal)* zero*
+//	segment := segmentHeader (entry* seal)* zero*
 //	entry   := header [expiry] [client] key value pad
 //
 // Invariants:

@@ -46,3 +46,12 @@ func TestReadingOutsideOfGuardedMemoryFaults(t *testing.T) {
 	}()
 	_ = PtrOf(b).Version() + 1
 }
+
+func TestCRC16ReadsNothingOutsideOfItsKey(t *testing.T) {
+	r := seeded(t)
+	for n := range 1200 {
+		if b := atTheEndOfMemory(t, randomBytes(r, n)); crc16(b) != slowCRC16(b) {
+			t.Fatalf("crc16 of %d bytes at the end of memory is %#x, want %#x", n, crc16(b), slowCRC16(b))
+		}
+	}
+}

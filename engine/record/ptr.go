@@ -18,9 +18,9 @@ const (
 	crcOffset     = 20
 )
 
-// Flags are the second byte of an entry. A flag's bit also says how many bytes
-// it adds: 8 for the expiry, and for the client twice as many as fit its bit
-// shifted once. extensionBytes leans on that.
+// Flags are the second byte of an entry. The bit of an extension also tells its
+// length, and extensionBytes leans on that: an expiry has the bit 8 and 8 bytes,
+// a client the bit 32 and half as many.
 const (
 	flagPadMask = 0x07
 	flagExpiry  = 0x08

@@ -157,6 +157,7 @@ func TestDamageIsCorruptOnlyBelowWhatWasDurable(t *testing.T) {
 		{"nothing known", ScanOptions{}, false},
 		{"durable before it", ScanOptions{DurableTo: b.ends[0]}, false},
 		{"durable beyond it", ScanOptions{DurableTo: b.ends[1]}, true},
+		{"durable to a byte beyond what is whole", ScanOptions{DurableTo: b.ends[0] + 1}, true},
 		{"closed", ScanOptions{Closed: true}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -210,6 +211,20 @@ func TestBytesOfAnEarlierLifeDoNotVerify(t *testing.T) {
 	EncodeSegmentHeader(seg, 7, testID+1, 1_700_000_000_000, uint32(len(seg)))
 	if got, err := Scan(seg, testID+1); err != nil || got.End != 0 || !got.Torn {
 		t.Fatalf("old bytes behind a new header: %+v, %v", got, err)
+	}
+}
+
+func TestASegmentHeaderNamesItsSegmentTwice(t *testing.T) {
+	for name, at := range map[string]int{"version": versionOffset, "payload": HeaderBytes + 8} {
+		b := startSegment(256)
+		b.seg[at]++
+		Finish(PtrOf(b.seg))
+		b.chain = NewChain(testID)
+		b.chain.Add(PtrOf(b.seg))
+		b.seal(false)
+		if got, err := Scan(b.seg, testID); err != nil || got.End != 0 {
+			t.Errorf("another id in the %s: %+v, %v", name, got, err)
+		}
 	}
 }
 
