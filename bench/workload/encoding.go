@@ -70,19 +70,21 @@ const twoDigits = "00010203040506070809" +
 	"40414243444546474849" + "50515253545556575859" + "60616263646566676869" +
 	"70717273747576777879" + "80818283848586878889" + "90919293949596979899"
 
-// stampLen is how much of a value tells whose it is: id, a colon, generation.
-const stampLen = 2*digits + 1
+// StampLen is how much of a value tells whose it is: id, a colon, generation.
+const StampLen = 2*digits + 1
 
 // FillValue writes a value that tells which record and which generation of it
-// this is, as far as it has room: eight bytes hold the number itself.
+// this is, as far as it has room: eight bytes hold the number itself. The first
+// digits are PutDigits of the id, so a prepared value is turned into another
+// record's by overwriting them.
 func FillValue(dst []byte, id, generation uint64) {
 	switch {
-	case len(dst) >= stampLen:
+	case len(dst) >= StampLen:
 		PutDigits(dst, id)
 		dst[digits] = ':'
 		PutDigits(dst[digits+1:], generation)
-		for i := stampLen; i < len(dst); i++ {
-			dst[i] = 'a' + byte((uint64(i)+id)%26)
+		for i := StampLen; i < len(dst); i++ {
+			dst[i] = 'a' + byte(i%26)
 		}
 	case len(dst) >= 8:
 		binary.LittleEndian.PutUint64(dst, id)

@@ -1,0 +1,276 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/bench/workload"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+const (
+	// roundOps is how many operations share one epoch protection, as in a
+	// server's loop; FASTER's benchmark refreshes as often.
+	roundOps = 64
+	// deckOps is how many operations are shuffled ahead.
+	deckOps = 1 << 12
+	// mostRetries is how often an operation may find its record on disk
+	// again before the run fails: it must come to memory in the end.
+	mostRetries = 1000
+)
+
+// worker is one goroutine with its session. Everything it needs is here before
+// it starts; run allocates nothing.
+type worker struct {
+	ctx     context.Context
+	ss      *store.Session
+	shape   shape
+	batch   int
+	index   uint64
+	workers uint64
+	pin     bool
+	base    uint64 // records there before this run
+	chooser *workload.Chooser
+
+	deck     []workload.Op
+	loadDeck []workload.Op
+	at       int
+	ids      [roundOps]uint32
+	keyBytes [roundOps][]byte
+	keys     [roundOps]store.Key
+	views    [roundOps]store.View
+	statuses [roundOps]store.Status
+	waiting  [roundOps]int // indices of operations that wait for the disk
+	value    []byte
+	seen     []byte // what was read last: a read ends in the caller's memory
+	change   func(*store.View, bool) (store.Write, bool)
+
+	sampled   int // index of the operation that is timed in this round, -1 none
+	sampledAt time.Time
+
+	ops, cold, missing, inserted uint64
+	latency                      *workload.Latency
+	err                          error
+}
+
+func newWorker(x *fixture, mix workload.Mix, batch int) (*worker, error) {
+	ss, err := x.st.NewSession()
+	if err != nil {
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	w := &worker{
+		ctx: context.Background(), ss: ss, shape: x.shape, batch: batch, workers: 1, base: x.records,
+		value: make([]byte, x.shape.value), seen: make([]byte, x.shape.value),
+		latency: workload.NewLatency(),
+	}
+	w.deck = mix.Deck(deckOps, 1)
+	w.loadDeck = workload.Writes.Deck(roundOps, 1)
+	for i := range w.keyBytes {
+		w.keyBytes[i] = make([]byte, x.shape.keys.Len())
+		x.shape.keys.Put(w.keyBytes[i], 0)
+	}
+	w.change = w.changed
+	return w, nil
+}
+
+// changed is the function of a read-modify-write: it takes the old value and
+// counts up its first eight bytes.
+func (w *worker) changed(old *store.View, exists bool) (store.Write, bool) {
+	if !exists {
+		return store.Write{}, false
+	}
+	n := copy(w.value, old.Value)
+	binary.LittleEndian.PutUint64(w.value, binary.LittleEndian.Uint64(w.value)+1)
+	return store.Write{Value: w.value[:n]}, true
+}
+
+func (w *worker) run(stop *atomic.Bool) {
+	if w.pin {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		var cpus, before unix.CPUSet
+		_ = unix.SchedGetaffinity(0, &before)
+		cpus.Set(int(w.index) % runtime.NumCPU())
+		_ = unix.SchedSetaffinity(0, &cpus)     // where it is forbidden, the scheduler decides
+		defer unix.SchedSetaffinity(0, &before) // the thread goes back to the runtime
+	}
+	for turn := 0; !stop.Load(); turn++ {
+		w.chooser.Fill(w.ids[:], w.base+w.inserted)
+		if w.at == len(w.deck) {
+			w.at = 0
+		}
+		deck := w.deck[w.at : w.at+roundOps]
+		w.at += roundOps
+		if w.err = w.round(w.ids[:], deck, turn%roundOps); w.err != nil {
+			return
+		}
+		w.ops += roundOps
+	}
+}
+
+// round runs one operation for each id under one epoch protection, then, until
+// none waits any more, brings what lies on disk and runs those again. It times
+// the operation (or the batch) with index sampled.
+func (w *worker) round(ids []uint32, deck []workload.Op, sampled int) error {
+	w.sampled = sampled
+	w.ss.Begin()
+	var waiting int
+	if w.batch > 1 {
+		waiting = w.readBatches(ids)
+	} else {
+		waiting = w.each(ids, deck)
+	}
+	w.ss.Seal()
+	w.ss.End()
+	if waiting < 0 {
+		return w.failure()
+	}
+	w.cold += uint64(waiting)
+	for try := 0; waiting > 0; try++ {
+		if try == mostRetries {
+			return fmt.Errorf("%d records stayed on disk after %d fetches", waiting, try)
+		}
+		if err := w.ss.Fetch(w.ctx); err != nil {
+			return fmt.Errorf("fetch from disk: %w", err)
+		}
+		w.ss.Begin()
+		waiting = w.again(ids, deck, waiting)
+		w.ss.Seal()
+		w.ss.End()
+		if waiting < 0 {
+			return w.failure()
+		}
+	}
+	return nil
+}
+
+func (w *worker) failure() error {
+	if err := w.ss.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("the store answered with an unexpected status")
+}
+
+// each runs the operations one by one and returns how many wait for the disk,
+// negative if one failed.
+func (w *worker) each(ids []uint32, deck []workload.Op) int {
+	waiting := 0
+	for i, id := range ids {
+		if i == w.sampled {
+			w.sampledAt = time.Now()
+		}
+		k := w.key(i, uint64(id), deck[i])
+		switch w.do(deck[i], k) {
+		case store.OK:
+			if i == w.sampled {
+				w.latency.Record(int64(time.Since(w.sampledAt)), 1)
+			}
+		case store.Cold:
+			w.waiting[waiting] = i
+			waiting++
+		default:
+			return -1
+		}
+	}
+	return waiting
+}
+
+// again runs those that waited once more.
+func (w *worker) again(ids []uint32, deck []workload.Op, n int) int {
+	waiting := 0
+	for _, i := range w.waiting[:n] {
+		op := deck[i]
+		if w.batch > 1 {
+			op = workload.Read
+		}
+		switch w.do(op, &w.keys[i]) {
+		case store.OK:
+			if w.sampled >= 0 && i/w.batch == w.sampled/w.batch {
+				w.latency.Record(int64(time.Since(w.sampledAt)), 1)
+			}
+		case store.Cold:
+			w.waiting[waiting] = i
+			waiting++
+		default:
+			return -1
+		}
+	}
+	return waiting
+}
+
+// key encodes the id that this operation is about.
+func (w *worker) key(i int, id uint64, op workload.Op) *store.Key {
+	if op == workload.Insert {
+		id = w.base + w.inserted
+		w.inserted++
+	}
+	if id >= w.base && id-w.base < w.inserted {
+		// Each worker inserts, and finds again, every n-th id.
+		id = w.base + (id-w.base)*w.workers + w.index
+	}
+	w.shape.keys.Patch(w.keyBytes[i], id)
+	w.keys[i] = w.ss.Key(0, w.keyBytes[i])
+	return &w.keys[i]
+}
+
+func (w *worker) do(op workload.Op, k *store.Key) store.Status {
+	switch op {
+	case workload.Read:
+		view, st := w.ss.Get(k)
+		if st == store.NotFound {
+			w.missing++
+			return store.OK
+		}
+		copy(w.seen, view.Value)
+		return st
+	case workload.Modify:
+		return w.ss.RMW(k, w.change)
+	case workload.Add:
+		_, st := w.ss.Add(k, 1)
+		return st
+	default:
+		return w.ss.Put(k, store.Write{Value: w.value}, nil)
+	}
+}
+
+// readBatches looks the ids up batch by batch. A sampled batch counts with the time
+// until all of it is there, for each of its keys.
+func (w *worker) readBatches(ids []uint32) int {
+	waiting := 0
+	for from := 0; from < len(ids); from += w.batch {
+		to := min(from+w.batch, len(ids))
+		sampled := from <= w.sampled && w.sampled < to
+		if sampled {
+			w.sampledAt = time.Now()
+		}
+		for i := from; i < to; i++ {
+			w.key(i, uint64(ids[i]), workload.Read)
+		}
+		w.ss.GetBatch(w.keys[from:to], w.views[from:to], w.statuses[from:to])
+		hot := int64(0)
+		for i := from; i < to; i++ {
+			switch w.statuses[i] {
+			case store.OK:
+				copy(w.seen, w.views[i].Value)
+				hot++
+			case store.NotFound:
+				w.missing++
+			case store.Cold:
+				w.waiting[waiting] = i
+				waiting++
+			default:
+				return -1
+			}
+		}
+		if sampled && hot > 0 {
+			w.latency.Record(int64(time.Since(w.sampledAt)), hot)
+		}
+	}
+	return waiting
+}

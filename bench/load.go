@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/bench/workload"
+)
+
+// load is a closed loop of RESP clients: each connection sends a pipeline of
+// requests, waits for all replies, sends the next. One thread drives all
+// connections through epoll, with one buffer to read into and requests that
+// are built before, so that on a machine shared with the server the server is
+// what is measured.
+//
+// A load belongs to one goroutine.
+type load struct {
+	epoll    int
+	conns    []loadConn
+	events   []unix.EpollEvent
+	buf      []byte
+	pipeline int
+	latency  *workload.Latency
+
+	next  func(ids []uint32) int // fills ids, returns how many; fewer than asked is the end
+	ids   []uint32
+	busy  int // connections with replies outstanding
+	total loadTotal
+}
+
+// loadTotal is what came of a run.
+type loadTotal struct {
+	Ops     uint64
+	Nulls   uint64
+	Elapsed time.Duration
+}
+
+// loadConn is one connection. While pending is above zero the server owes
+// replies to the slots before at.
+type loadConn struct {
+	fd      int
+	ring    *requests
+	at      int // slot to send next
+	ops     int // operations outstanding
+	pending int // replies outstanding
+	unsent  []byte
+	watched bool // epoll tells when the socket takes more
+	sentAt  time.Time
+	replies replies
+}
+
+const (
+	loadBuffer = 256 << 10
+	// longestSilence is how long a server may leave all connections without
+	// a reply before the run is given up.
+	longestSilence = 60 * time.Second
+)
+
+// dialLoad opens clients connections to a server.
+func dialLoad(addr string, clients, pipeline int, ring *requests) (*load, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create an epoll instance: %w", err)
+	}
+	l := &load{
+		epoll: epoll, pipeline: pipeline,
+		events: make([]unix.EpollEvent, clients), buf: make([]byte, loadBuffer),
+		ids: make([]uint32, pipeline), latency: workload.NewLatency(),
+	}
+	for i := range clients {
+		fd, err := dialFD(addr)
+		if err != nil {
+			l.close()
+			return nil, fmt.Errorf("connect client %d to %s: %w", i+1, addr, err)
+		}
+		// Connections start at different places of the ring, so that they do
+		// not all write at once when the mix has few writes.
+		at := i * len(ring.slots) / clients / pipeline * pipeline
+		l.conns = append(l.conns, loadConn{fd: fd, ring: ring.copy(), at: at})
+		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
+			l.close()
+			return nil, fmt.Errorf("watch client %d: %w", i+1, err)
+		}
+	}
+	return l, nil
+}
+
+func (l *load) close() {
+	for i := range l.conns {
+		unix.Close(l.conns[i].fd)
+	}
+	unix.Close(l.epoll)
+}
+
+// dialFD connects and takes the socket away from Go's own poller.
+func dialFD(addr string) (int, error) {
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		return -1, err
+	}
+	defer c.Close()
+	f, err := c.(*net.TCPConn).File()
+	if err != nil {
+		return -1, err
+	}
+	defer f.Close()
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	return fd, unix.SetNonblock(fd, true)
+}
