@@ -5,7 +5,8 @@
 //	Blob     segments of one log as objects that other nodes can read
 //
 // Invariants:
-//   - A segment that List names has its full size: it appears whole or not at all.
+//   - A segment that List names has its full size, or the size it was cut to: it
+//     appears whole or not at all.
 //   - The space of a segment is allocated by Create, so a store into its mapping
 //     can never meet a full disk.
 //   - A store into a mapping survives the death of the process at once, and the
@@ -83,6 +84,9 @@ type File interface {
 	// DropCache tells the system that cached pages of the file are not needed.
 	// Unsynced pages stay.
 	DropCache() error
+	// Cut shortens the file to its first bytes, durably enough: a crash shows the
+	// file cut or whole. The caller has synced, and reads the mapping no further.
+	Cut(bytes int64) error
 	Size() int64
 	// Path names the segment for messages.
 	Path() string

@@ -86,7 +86,7 @@ func (d *Disk) Create(id record.SegmentID, bytes int) (File, error) {
 		_ = os.Remove(path)
 		return nil, d.explain("sync directory", d.segments, err)
 	}
-	return &diskFile{f: f, disk: d, id: id, path: path, size: int64(bytes)}, nil
+	return d.file(f, id, path, int64(bytes)), nil
 }
 
 // allocate gives f its space and then its name.
@@ -112,7 +112,7 @@ func (d *Disk) Open(id record.SegmentID) (File, error) {
 		_ = f.Close()
 		return nil, d.explain("open segment", path, err)
 	}
-	return &diskFile{f: f, disk: d, id: id, path: path, size: info.Size()}, nil
+	return d.file(f, id, path, info.Size()), nil
 }
 
 // List names the segments; other files are ignored.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -16,14 +17,14 @@ var errClosed = fmt.Errorf("file is closed: %w", os.ErrClosed)
 
 // diskFile is an open segment of a Disk.
 //
-// Invariant: size never changes, so the mapping never reaches past the end of the
-// file (unless somebody else cuts the file, which is a SIGBUS).
+// Invariant: size only shrinks, by Cut; nobody reads a mapping past it, which
+// would be a SIGBUS.
 type diskFile struct {
 	f    *os.File
 	disk *Disk
 	id   record.SegmentID
 	path string
-	size int64
+	size atomic.Int64
 
 	mu       sync.Mutex // guards what follows
 	mapping  []byte
@@ -33,7 +34,13 @@ type diskFile struct {
 
 var _ File = (*diskFile)(nil)
 
-func (f *diskFile) Size() int64  { return f.size }
+func (d *Disk) file(f *os.File, id record.SegmentID, path string, size int64) *diskFile {
+	df := &diskFile{f: f, disk: d, id: id, path: path}
+	df.size.Store(size)
+	return df
+}
+
+func (f *diskFile) Size() int64  { return f.size.Load() }
 func (f *diskFile) Path() string { return f.path }
 
 func (f *diskFile) ReadAt(p []byte, off int64) (int, error) {
@@ -43,7 +50,7 @@ func (f *diskFile) ReadAt(p []byte, off int64) (int, error) {
 
 // WriteAt writes inside the segment; a segment never grows.
 func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := checkRange(f.path, off, len(p), f.size); err != nil {
+	if err := checkRange(f.path, off, len(p), f.Size()); err != nil {
 		return 0, err
 	}
 	n, err := f.f.WriteAt(p, off)
@@ -67,7 +74,7 @@ func (f *diskFile) mapAs(writable bool) ([]byte, error) {
 	case f.mapping != nil:
 		return nil, fmt.Errorf("map %s: it is already mapped in another way; unmap it first", f.path)
 	}
-	m, err := mapFile(f.f, f.size, writable)
+	m, err := mapFile(f.f, f.Size(), writable)
 	if err != nil {
 		return nil, f.disk.explain("map", f.path, err)
 	}
@@ -110,6 +117,17 @@ func (f *diskFile) Sync() error {
 	default:
 		return f.disk.failures.keep(f.id, f.disk.explain("sync", f.path, err))
 	}
+}
+
+func (f *diskFile) Cut(bytes int64) error {
+	if err := checkRange(f.path, 0, int(bytes), f.Size()); err != nil {
+		return err
+	}
+	if err := f.f.Truncate(bytes); err != nil {
+		return f.disk.explain("cut", f.path, err)
+	}
+	f.size.Store(bytes)
+	return nil
 }
 
 func (f *diskFile) DropCache() error {

@@ -157,7 +157,7 @@ func (m *Memory) Remove(id record.SegmentID) error {
 		return fmt.Errorf("remove segment %s: %w", path, fs.ErrNotExist)
 	}
 	delete(m.segments, id)
-	m.used -= s.size
+	m.used -= s.size.Load()
 	m.failures.forget(id)
 	s.release()
 	return nil

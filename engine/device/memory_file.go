@@ -24,7 +24,7 @@ type memoryFile struct {
 
 var _ File = (*memoryFile)(nil)
 
-func (f *memoryFile) Size() int64  { return f.segment.size }
+func (f *memoryFile) Size() int64  { return f.segment.size.Load() }
 func (f *memoryFile) Path() string { return f.path }
 
 func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
@@ -36,7 +36,7 @@ func (f *memoryFile) ReadAt(p []byte, off int64) (int, error) {
 
 // WriteAt leaves half of p behind when it is made to fail.
 func (f *memoryFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := checkRange(f.path, off, len(p), f.segment.size); err != nil {
+	if err := checkRange(f.path, off, len(p), f.segment.size.Load()); err != nil {
 		return 0, err
 	}
 	if err := f.usable("write"); err != nil {
@@ -66,7 +66,7 @@ func (f *memoryFile) mapAs(writable bool) ([]byte, error) {
 	case f.mapping != nil:
 		return nil, fmt.Errorf("map %s: it is already mapped in another way; unmap it first", f.path)
 	}
-	m, err := mapOnly(f.segment.file, f.segment.size, writable)
+	m, err := mapOnly(f.segment.file, f.segment.size.Load(), writable)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", f.path, err)
 	}
@@ -101,6 +101,17 @@ func (f *memoryFile) Sync() error {
 	}
 	f.segment.sync()
 	return f.memory.failures.of(f.id)
+}
+
+func (f *memoryFile) Cut(bytes int64) error {
+	if err := f.usable("cut"); err != nil {
+		return err
+	}
+	if err := checkRange(f.path, 0, int(bytes), f.Size()); err != nil {
+		return err
+	}
+	f.segment.size.Store(bytes)
+	return f.segment.file.Truncate(bytes)
 }
 
 func (f *memoryFile) DropCache() error { return f.usable("drop the cache of") }

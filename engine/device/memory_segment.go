@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +24,7 @@ type memoryPages map[int64]*[pageBytes]byte
 // what the page cache would be, synced is the medium.
 type memorySegment struct {
 	file *os.File
-	size int64
+	size atomic.Int64
 
 	mu     sync.Mutex // guards what follows
 	synced memoryPages
@@ -40,7 +41,9 @@ func newMemorySegment(size int64) *memorySegment {
 	if err := f.Truncate(size); err != nil {
 		panic(fmt.Sprintf("device: no memory for a segment of %d bytes: %v", size, err))
 	}
-	return &memorySegment{file: f, size: size, synced: memoryPages{}, users: 1}
+	s := &memorySegment{file: f, synced: memoryPages{}, users: 1}
+	s.size.Store(size)
+	return s
 }
 
 func (s *memorySegment) hold() *memorySegment {
@@ -72,7 +75,7 @@ func (s *memorySegment) sync() {
 func (s *memorySegment) crash() *memorySegment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := newMemorySegment(s.size)
+	c := newMemorySegment(s.size.Load())
 	c.synced = maps.Clone(s.synced)
 	s.eachPage(func(n int64, page *[pageBytes]byte) { c.put(n, page) })
 	return c
@@ -82,7 +85,7 @@ func (s *memorySegment) crash() *memorySegment {
 func (s *memorySegment) powerLoss(arrived func() bool) *memorySegment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := newMemorySegment(s.size)
+	c := newMemorySegment(s.size.Load())
 	c.synced = maps.Clone(s.synced)
 	s.eachUnsynced(func(n int64, page *[pageBytes]byte) {
 		if arrived() {
@@ -99,7 +102,7 @@ func (s *memorySegment) powerLoss(arrived func() bool) *memorySegment {
 // put writes a page into the memfd; the last one may be short.
 func (s *memorySegment) put(n int64, page *[pageBytes]byte) {
 	off := n * pageBytes
-	if _, err := s.file.WriteAt(page[:min(pageBytes, s.size-off)], off); err != nil {
+	if _, err := s.file.WriteAt(page[:min(pageBytes, s.size.Load()-off)], off); err != nil {
 		panic(fmt.Sprintf("device: clone a segment in memory: %v", err))
 	}
 }
@@ -118,7 +121,7 @@ func (s *memorySegment) eachUnsynced(visit func(n int64, page *[pageBytes]byte))
 // holes of the memfd.
 func (s *memorySegment) eachPage(visit func(n int64, page *[pageBytes]byte)) {
 	var page [pageBytes]byte
-	for off := s.nextData(0); off < s.size; off = s.nextData(off + pageBytes) {
+	for off := s.nextData(0); off < s.size.Load(); off = s.nextData(off + pageBytes) {
 		n, err := s.file.ReadAt(page[:], off)
 		if err != nil && !errors.Is(err, io.EOF) {
 			panic(fmt.Sprintf("device: read a segment in memory: %v", err))
@@ -130,17 +133,17 @@ func (s *memorySegment) eachPage(visit func(n int64, page *[pageBytes]byte)) {
 
 // nextData finds the first page at or behind off that is no hole.
 func (s *memorySegment) nextData(off int64) int64 {
-	if off >= s.size {
-		return s.size
+	if off >= s.size.Load() {
+		return s.size.Load()
 	}
-	at := s.size
+	at := s.size.Load()
 	err := onFd(s.file, func(fd int) (err error) {
 		at, err = unix.Seek(fd, off, unix.SEEK_DATA)
 		return err
 	})
 	switch {
 	case errors.Is(err, unix.ENXIO):
-		return s.size
+		return s.size.Load()
 	case err != nil:
 		panic(fmt.Sprintf("device: find data of a segment in memory: %v", err))
 	}

@@ -1,0 +1,138 @@
+package hlog
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Found is a segment that a former life of the log left on the device.
+type Found struct {
+	ID     record.SegmentID
+	Closed bool // it was closed and synced: any damage is corruption
+	file   device.File
+}
+
+// Close forgets a found segment.
+func (f Found) Close() error { return f.file.Close() }
+
+// Find lists what the device holds, oldest first.
+func Find(d device.Device, segmentBytes int) ([]Found, error) {
+	ids, err := d.List()
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Found, 0, len(ids))
+	for _, id := range ids {
+		f, err := d.Open(id)
+		if err != nil {
+			return nil, fmt.Errorf("open segment %d: %w", id, err)
+		}
+		// A file is cut to its end when its segment was closed and synced.
+		found = append(found, Found{ID: id, Closed: f.Size() < int64(segmentBytes) || endsClosed(f), file: f})
+	}
+	return found, nil
+}
+
+// endsClosed tells whether a file that is in use to its last byte ends in a
+// closing seal.
+func endsClosed(f device.File) bool {
+	var b [record.SealBytes]byte
+	n, _ := f.ReadAt(b[:], f.Size()-record.SealBytes)
+	return n == len(b) && record.IsClosingSeal(b[:])
+}
+
+// Adopt takes a found segment into the log, its bytes in memory: in a frame of
+// its own, or through a mapping that Evict will give back. Adopted segments
+// are frozen.
+func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
+	s := &Segment{ID: f.ID, file: f.file, created: l.opts.Now()}
+	s.closed.Store(true)
+	if err := l.readIn(s, inFrame); err != nil {
+		return nil, err
+	}
+	ext, err := record.ScanWith(l.window(s), f.ID, record.ScanOptions{Closed: f.Closed})
+	if err != nil {
+		l.freeMemory(memory{frame: s.frame, file: mappedFile(s)})
+		return nil, err
+	}
+	s.end.Store(uint32(ext.End))
+	l.mu.Lock()
+	l.enlist(s)
+	l.setNext(max(l.nextID, s.ID+1))
+	s.horizon = l.nextID
+	at := l.slots.at(s.Slot)
+	at.setStable(wholeSegment)
+	at.setState(stateFrozen)
+	at.setBase(unsafe.Pointer(&l.window(s)[0]))
+	l.mu.Unlock()
+	if f.Closed {
+		s.synced = true
+		return s, nil
+	}
+	return s, l.mend(s, ext)
+}
+
+func mappedFile(s *Segment) device.File {
+	if s.mapping == nil {
+		return nil
+	}
+	return s.file
+}
+
+// readIn brings the bytes of the segment's file into memory.
+func (l *Log) readIn(s *Segment, inFrame bool) (err error) {
+	if !inFrame {
+		if s.mapping, err = s.file.MapRead(); err == nil {
+			l.resident.Add(1)
+		}
+		return err
+	}
+	if s.frame, err = l.pool.get(); err != nil {
+		return err
+	}
+	l.resident.Add(1)
+	size := min(s.file.Size(), int64(len(s.frame.bytes)))
+	for off := int64(0); off < size; off += copyStep {
+		p := s.frame.bytes[off:min(off+copyStep, size)]
+		if n, err := s.file.ReadAt(p, off); n < len(p) {
+			l.freeMemory(memory{frame: s.frame})
+			return fmt.Errorf("read %s: %w", s.file.Path(), err)
+		}
+	}
+	return nil
+}
+
+// window is the whole of what readIn brought.
+func (l *Log) window(s *Segment) []byte {
+	if s.frame != nil {
+		return s.frame.bytes[:min(s.file.Size(), int64(len(s.frame.bytes)))]
+	}
+	return s.mapping
+}
+
+// mend ends a segment whose head died with its process: what follows the last
+// seal goes, a closing seal comes, and the file is cut there.
+func (l *Log) mend(s *Segment, ext record.Extent) error {
+	if ext.LostBytes > 0 {
+		l.opts.Logger.Warn("an unfinished batch at the end of a segment was dropped: it was never acknowledged",
+			"segment", s.ID, "at", ext.End, "bytes", ext.LostBytes)
+	}
+	if ext.End == 0 {
+		return nil // Never used: the caller removes it.
+	}
+	if !ext.Closed {
+		var seal [record.SealBytes]byte
+		ext.Chain.PutSeal(seal[:], true)
+		if _, err := s.file.WriteAt(seal[:], int64(ext.End)); err != nil {
+			return fmt.Errorf("close segment %d: %w", s.ID, err)
+		}
+		if s.frame != nil {
+			copy(s.frame.bytes[ext.End:], seal[:])
+		}
+		s.end.Store(uint32(ext.End + record.SealBytes))
+	}
+	return l.syncClosed(s)
+}

@@ -1,0 +1,92 @@
+package hlog
+
+import (
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const hugePageBytes = 2 << 20
+
+// framePool hands out segment-sized memory outside the Go heap, on huge pages
+// where the kernel gives them. Frames are not zeroed when they come back: a
+// segment's end is known from its metadata, never from zero bytes in memory.
+type framePool struct {
+	bytes int
+	mu    sync.Mutex
+	free  []*frame
+	all   map[*frame]struct{}
+}
+
+// frame is memory for one segment.
+type frame struct {
+	bytes []byte // of segment size
+	whole []byte // the mapping that holds it
+}
+
+func (f *frame) base() unsafe.Pointer { return unsafe.Pointer(&f.bytes[0]) }
+
+func (p *framePool) get() (*frame, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n := len(p.free); n > 0 {
+		f := p.free[n-1]
+		p.free = p.free[:n-1]
+		return f, nil
+	}
+	f, err := newFrame(p.bytes)
+	if err != nil {
+		return nil, err
+	}
+	if p.all == nil {
+		p.all = map[*frame]struct{}{}
+	}
+	p.all[f] = struct{}{}
+	return f, nil
+}
+
+// put keeps a few frames for reuse and gives the rest back to the system.
+func (p *framePool) put(f *frame) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) < 4 {
+		p.free = append(p.free, f)
+		return
+	}
+	p.unmap(f)
+}
+
+func (p *framePool) unmap(f *frame) {
+	delete(p.all, f)
+	unix.Munmap(f.whole)
+}
+
+func (p *framePool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for f := range p.all {
+		p.unmap(f)
+	}
+	p.free = nil
+}
+
+// newFrame maps memory; segments of whole huge pages are aligned to them.
+func newFrame(bytes int) (*frame, error) {
+	extra := 0
+	if bytes%hugePageBytes == 0 {
+		extra = hugePageBytes
+	}
+	whole, err := reserve(bytes + extra)
+	if err != nil {
+		return nil, err
+	}
+	start := 0
+	if extra > 0 {
+		at := uintptr(unsafe.Pointer(&whole[0]))
+		start = int((hugePageBytes - at%hugePageBytes) % hugePageBytes)
+		// A kernel without huge pages serves small ones: nothing else changes.
+		_ = unix.Madvise(whole[start:start+bytes], unix.MADV_HUGEPAGE)
+	}
+	return &frame{bytes: whole[start : start+bytes], whole: whole}, nil
+}

@@ -1,0 +1,214 @@
+package hlog
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Head is an open end of the log. A session appends to one head; usually no
+// other session does, so its lock is never contended.
+//
+// All fields above the atomics belong to whoever holds the lock. A position
+// counts all bytes that ever went through the head, over all its segments.
+type Head struct {
+	mu    sync.Mutex
+	log   *Log
+	n     int
+	seg   *Segment
+	base  unsafe.Pointer
+	off   uint32 // where the next entry goes
+	limit uint32 // where the seal must still fit
+	from  uint32 // where the unsealed batch began
+	chain record.Chain
+	start uint64 // position of the open segment's first byte
+
+	unsynced []*Segment // closed segments whose files await their sync
+	syncedTo uint64     // position of the last sync; belongs to the holder of log.syncMu
+
+	sealed  atomic.Uint64 // position up to which batches are sealed
+	durable atomic.Uint64 // position up to which they are durable
+	dead    deadBytes
+}
+
+func newHead(l *Log, n int) (*Head, error) {
+	dead, err := newDeadBytes()
+	return &Head{log: l, n: n, dead: dead}, err
+}
+
+// Lock takes the head for a few appends. Nothing that waits may be done under it.
+func (h *Head) Lock() { h.mu.Lock() }
+
+// Unlock gives the head back.
+func (h *Head) Unlock() { h.mu.Unlock() }
+
+// Reserve gives room for an entry of n bytes, in a new segment if need be. The
+// entry becomes part of the log by Keep; without it the room is given to the
+// next Reserve. The caller holds the lock.
+func (h *Head) Reserve(n int) (record.Address, []byte, error) {
+	if h.seg == nil || uint64(h.off)+uint64(n) > uint64(h.limit) {
+		if err := h.roll(); err != nil {
+			return 0, nil, err
+		}
+	}
+	return record.MakeAddress(h.seg.Slot, h.off), unsafe.Slice((*byte)(unsafe.Add(h.base, h.off)), n), nil
+}
+
+// Keep makes the n bytes of the last Reserve, one or several entries, part of
+// the log.
+func (h *Head) Keep(n int) {
+	if h.log.opts.Logged {
+		for done := 0; done < n; {
+			p := record.At(h.base, h.off+uint32(done))
+			h.chain.Add(p)
+			done += p.Length()
+		}
+	}
+	h.off += uint32(n)
+	h.seg.end.Store(h.off)
+}
+
+// Seal ends the batch of what was kept since the last one: from here on a
+// crash keeps all of it or, if the seal did not make it, none.
+// It returns the head's position, which Durable speaks of.
+func (h *Head) Seal() uint64 {
+	if h.seg == nil || h.off == h.from {
+		return h.sealed.Load()
+	}
+	if h.log.opts.Logged {
+		h.putSeal(false)
+	}
+	return h.published()
+}
+
+func (h *Head) putSeal(closed bool) {
+	h.chain.PutSeal(unsafe.Slice((*byte)(unsafe.Add(h.base, h.off)), record.SealBytes), closed)
+	h.off += record.SealBytes
+	h.dead.add(h.seg.Slot, record.SealBytes)
+	h.seg.end.Store(h.off)
+}
+
+// published tells everybody that the batch is whole.
+func (h *Head) published() uint64 {
+	pos := h.start + uint64(h.off)
+	h.sealed.Store(pos)
+	if tail := h.log.opts.Tail; tail != nil {
+		tail(h.seg, h.from, h.off)
+	}
+	h.from = h.off
+	if !h.log.opts.SyncEach {
+		h.durable.Store(pos)
+		h.log.slots.at(h.seg.Slot).setStable(h.off)
+		h.log.wakeWaiters()
+	}
+	return pos
+}
+
+// roll closes the open segment and opens the next.
+func (h *Head) roll() error {
+	next, err := h.next()
+	if err != nil {
+		return err
+	}
+	h.leave()
+	h.open(next)
+	return nil
+}
+
+// next gives the segment to go on with. The cleaner's comes out of nobody's
+// share: it takes memory to make room.
+func (h *Head) next() (*Segment, error) {
+	if h == h.log.survivor {
+		return h.log.makeSpare(nil)
+	}
+	return h.log.takeSpare()
+}
+
+// leave closes the open segment, if there is one.
+func (h *Head) leave() {
+	s := h.seg
+	if s == nil {
+		return
+	}
+	if h.log.opts.Logged {
+		h.putSeal(true)
+		h.published()
+		h.unsynced = append(h.unsynced, s)
+		h.log.slots.at(s.Slot).setState(stateFrozen)
+	} else {
+		h.published()
+	}
+	h.start += uint64(h.off)
+	h.seg, h.base, h.off, h.from, h.limit = nil, nil, 0, 0, 0
+	h.log.closed(s)
+}
+
+// open begins a segment with its header entry.
+func (h *Head) open(s *Segment) {
+	l := h.log
+	s.head, s.start = h, h.start
+	h.seg, h.base = s, l.slots.at(s.Slot).loadBase()
+	h.limit = uint32(l.opts.SegmentBytes - 2*record.SealBytes)
+	h.chain = record.NewChain(s.ID)
+	header := unsafe.Slice((*byte)(h.base), record.SegmentHeaderBytes)
+	n := record.EncodeSegmentHeader(header, l.opts.LogID, s.ID, s.created, uint32(l.opts.SegmentBytes))
+	h.dead.add(s.Slot, int32(n))
+	h.Keep(n)
+}
+
+// Rotate closes the open segment even if there is room left in it.
+func (h *Head) Rotate() {
+	h.Lock()
+	defer h.Unlock()
+	h.leave()
+}
+
+// RotateAll lets all heads go on in new segments.
+func (l *Log) RotateAll() {
+	for _, h := range l.allHeads() {
+		h.Rotate()
+	}
+}
+
+// Died notes that n bytes at a are dead.
+func (h *Head) Died(a record.Address, n uint32) { h.dead.add(a.Slot(), int32(n)) }
+
+// Sealed is the position up to which the head's batches are sealed.
+func (h *Head) Sealed() uint64 { return h.sealed.Load() }
+
+// Durable is the position up to which they are durable.
+func (h *Head) Durable() uint64 { return h.durable.Load() }
+
+// Position tells which head wrote the entry at a, and the position after which
+// the entry counts as sealed. It returns nil for entries that are stable anyway.
+func (l *Log) Position(a record.Address) (*Head, uint64) {
+	s := l.Segment(a.Slot())
+	if s == nil || s.head == nil {
+		return nil, 0
+	}
+	return s.head, s.start + uint64(a.Offset()) + 1
+}
+
+// Undo gives the n bytes of the last Reserve back. They are zeroed again, for
+// whatever follows the last seal of a mapped segment must look unwritten.
+func (h *Head) Undo(n int) {
+	if h.log.opts.Logged {
+		clear(unsafe.Slice((*byte)(unsafe.Add(h.base, h.off)), n))
+	}
+}
+
+// AllDurable tells whether everything that is sealed is durable.
+func (l *Log) AllDurable() bool {
+	for _, h := range l.allHeads() {
+		if h.durable.Load() < h.sealed.Load() {
+			return false
+		}
+	}
+	return true
+}
+
+// NoteTombstone counts n bytes of tombstones in the open segment: dropping it
+// has to look at them.
+func (h *Head) NoteTombstone(n int) { h.seg.Tombstones.Add(int64(n)) }

@@ -1,0 +1,159 @@
+package hlog
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// copyStep bounds what is copied without a chance for the scheduler: a large
+// copy cannot be preempted and would hold up a collection of garbage.
+const copyStep = 64 << 10
+
+// closed hands a segment that its head has left to the background.
+func (l *Log) closed(s *Segment) {
+	l.mu.Lock()
+	s.horizon = l.nextID
+	l.mu.Unlock()
+	s.closed.Store(true)
+	if !l.opts.Logged {
+		return
+	}
+	select {
+	case l.settle <- s:
+	default: // It stays on its mapping; nothing depends on settling.
+	}
+}
+
+// settleLoop moves closed segments of a logged log from the mapping of their
+// file, small pages in the page cache, to a frame on huge pages.
+func (l *Log) settleLoop() {
+	for {
+		select {
+		case <-l.stop:
+			return
+		case s := <-l.settle:
+			if err := l.settleSegment(s); err != nil {
+				l.opts.Logger.Error("a closed segment could not be settled", "segment", s.ID, "error", err)
+			}
+		}
+	}
+}
+
+func (l *Log) settleSegment(s *Segment) error {
+	if err := l.syncClosed(s); err != nil {
+		return err
+	}
+	f, err := l.pool.get()
+	if err != nil {
+		return err
+	}
+	l.resident.Add(1)
+	copyInSteps(f.bytes[:s.End()], s.mapping[:s.End()])
+	return l.moveToFrame(s, f)
+}
+
+// moveToFrame makes the frame the segment's memory, and gives the mapping
+// back once nobody reads through it any more.
+func (l *Log) moveToFrame(s *Segment, f *frame) error {
+	l.mu.Lock()
+	if s.gone || s.mapping == nil || l.slots.at(s.Slot).loadBase() != unsafe.Pointer(&s.mapping[0]) {
+		l.mu.Unlock()
+		l.freeMemory(memory{frame: f})
+		return nil
+	}
+	old := memory{file: s.file}
+	s.frame, s.mapping = f, nil
+	l.slots.at(s.Slot).setBase(f.base())
+	l.mu.Unlock()
+	l.afterGuards(func() {
+		l.freeMemory(old)
+		old.file.DropCache()
+	})
+	return nil
+}
+
+func copyInSteps(dst, src []byte) {
+	for len(src) > 0 {
+		n := copy(dst, src[:min(copyStep, len(src))])
+		dst, src = dst[n:], src[n:]
+		runtime.Gosched()
+	}
+}
+
+// Freeze makes a closed segment of a volatile log read-only: first by
+// announcement, then, when every guard of now has passed, for good. then runs
+// after its records have their checksums and its seal stands.
+func (l *Log) Freeze(s *Segment, then func()) {
+	at := l.slots.at(s.Slot)
+	if l.opts.Logged || at.loadState() == stateFrozen {
+		then()
+		return
+	}
+	at.setState(stateFreezing)
+	l.afterGuards(func() {
+		l.finishRecords(s)
+		at.setState(stateFrozen)
+		then()
+	})
+}
+
+// finishRecords gives the records of a volatile segment what a logged one has
+// from the start: checksums and a closing seal.
+func (l *Log) finishRecords(s *Segment) {
+	base := l.slots.at(s.Slot).loadBase()
+	chain := record.NewChain(s.ID)
+	end := s.End()
+	for off := uint32(0); off < end; {
+		p := record.At(base, off)
+		p.SetVersion(p.Version() &^ record.VersionLock)
+		record.Finish(p)
+		chain.Add(p)
+		off += uint32(p.Length())
+	}
+	chain.PutSeal(unsafe.Slice((*byte)(unsafe.Add(base, end)), record.SealBytes), true)
+	s.end.Store(end + record.SealBytes)
+}
+
+// Flush writes a frozen segment of a volatile log to its file.
+func (l *Log) Flush(s *Segment) error {
+	l.mu.Lock()
+	has, f := s.file != nil, s.frame
+	l.mu.Unlock()
+	if has || f == nil {
+		return nil
+	}
+	file, err := l.opts.Device.Create(s.ID, int(s.End()))
+	if err != nil {
+		return fmt.Errorf("flush segment %d: %w", s.ID, err)
+	}
+	if _, err = file.WriteAt(f.bytes[:s.End()], 0); err == nil {
+		err = file.Sync()
+	}
+	if err != nil {
+		file.Close()
+		l.opts.Device.Remove(s.ID)
+		return fmt.Errorf("flush segment %d: %w", s.ID, err)
+	}
+	file.DropCache()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.file, s.synced = file, true
+	return nil
+}
+
+// Evict takes a segment that its file holds out of memory.
+func (l *Log) Evict(s *Segment) bool {
+	l.mu.Lock()
+	at := l.slots.at(s.Slot)
+	if s.gone || s.file == nil || !s.synced || at.loadState() != stateFrozen || at.loadBase() == nil {
+		l.mu.Unlock()
+		return false
+	}
+	at.setBase(nil)
+	l.mu.Unlock()
+	l.afterGuards(func() { l.freeMemory(s.takeMemory(l)) })
+	return true
+}

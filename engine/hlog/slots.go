@@ -1,0 +1,116 @@
+package hlog
+
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// slot is what a reader needs to know of a segment: where it is in memory and
+// up to where its bytes may be shown to others.
+//
+// Owner of a slot's words: the log, under its mutex; readers load them under
+// an epoch guard. base is nil while the segment is not in memory. stable only
+// grows while a segment lives in the slot.
+type slot struct {
+	base   unsafe.Pointer // atomic
+	stable uint32         // atomic: entries below this offset survive what the log promises
+	state  uint32         // atomic: a state
+}
+
+// state tells what may happen to a segment's bytes.
+type state uint32
+
+const (
+	stateFree     state = iota
+	stateMutable        // records may be updated in place (volatile logs)
+	stateLogged         // an open head of a logged log: append-only
+	stateFreezing       // announced read-only; guards of before may still update in place
+	stateFrozen         // never changes again
+)
+
+// wholeSegment as stable offset: all of it.
+const wholeSegment = ^uint32(0)
+
+// slotTable is a flat array in reserved address space; only touched pages cost
+// memory.
+type slotTable struct {
+	mem     []byte
+	entries *[record.MaxSlots]slot
+}
+
+func newSlotTable() (*slotTable, error) {
+	mem, err := reserve(int(unsafe.Sizeof(slot{})) * record.MaxSlots)
+	if err != nil {
+		return nil, err
+	}
+	return &slotTable{mem: mem, entries: (*[record.MaxSlots]slot)(unsafe.Pointer(&mem[0]))}, nil
+}
+
+func (t *slotTable) close() { unix.Munmap(t.mem) }
+
+func (t *slotTable) at(n uint32) *slot { return &t.entries[n] }
+
+func (s *slot) loadBase() unsafe.Pointer { return atomic.LoadPointer(&s.base) }
+func (s *slot) setBase(p unsafe.Pointer) { atomic.StorePointer(&s.base, p) }
+func (s *slot) loadStable() uint32       { return atomic.LoadUint32(&s.stable) }
+func (s *slot) setStable(off uint32)     { atomic.StoreUint32(&s.stable, off) }
+func (s *slot) loadState() state         { return state(atomic.LoadUint32(&s.state)) }
+func (s *slot) setState(st state)        { atomic.StoreUint32(&s.state, uint32(st)) }
+
+// Entry gives the entry at a; ok is false when it is not in memory.
+func (l *Log) Entry(a record.Address) (p record.Ptr, ok bool) {
+	base := l.slots.at(a.Slot()).loadBase()
+	if base == nil {
+		return record.Ptr{}, false
+	}
+	return record.At(base, a.Offset()), true
+}
+
+// Stable tells whether the entry at a survives what the log promises to
+// survive, so that what was read from it may be shown.
+func (l *Log) Stable(a record.Address) bool {
+	return a.Offset() < l.slots.at(a.Slot()).loadStable()
+}
+
+// Mutable tells whether the entry at a may be updated in place.
+func (l *Log) Mutable(a record.Address) bool {
+	return l.slots.at(a.Slot()).loadState() == stateMutable
+}
+
+// Frozen tells whether nobody can be updating the entry at a in place.
+func (l *Log) Frozen(a record.Address) bool {
+	s := l.slots.at(a.Slot()).loadState()
+	return s == stateFrozen || s == stateLogged
+}
+
+// reserve maps zeroed memory that costs nothing until it is touched.
+func reserve(bytes int) ([]byte, error) {
+	return unix.Mmap(-1, 0, bytes, unix.PROT_READ|unix.PROT_WRITE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+}
+
+// deadBytes counts, per slot, the bytes that one head's sessions know to be
+// dead. Counters of different heads share no cache line, so overwriting never
+// makes two cores contend; the cleaner adds them up.
+type deadBytes struct {
+	mem    []byte
+	counts *[record.MaxSlots]int32
+}
+
+func newDeadBytes() (deadBytes, error) {
+	mem, err := reserve(4 * record.MaxSlots)
+	if err != nil {
+		return deadBytes{}, err
+	}
+	return deadBytes{mem: mem, counts: (*[record.MaxSlots]int32)(unsafe.Pointer(&mem[0]))}, nil
+}
+
+func (d *deadBytes) close() { unix.Munmap(d.mem) }
+
+func (d *deadBytes) add(slot uint32, n int32) { atomic.AddInt32(&d.counts[slot], n) }
+func (d *deadBytes) get(slot uint32) int32    { return atomic.LoadInt32(&d.counts[slot]) }
+func (d *deadBytes) reset(slot uint32)        { atomic.StoreInt32(&d.counts[slot], 0) }

@@ -1,0 +1,179 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// A logged store is its own checkpoint: every segment is on disk, and a
+// checkpoint only syncs. A volatile one makes a fold-over checkpoint: heads go
+// on in new segments, all others become read-only where they are, are written
+// to their files, and a manifest names them. Nothing stops meanwhile, and no
+// memory is doubled: a record that is updated during the checkpoint moves to a
+// new segment, as it would when it is spilled.
+
+const checkpointMeta = "checkpoint.json"
+
+// checkpointFile names the segments of a checkpoint.
+type checkpointFile struct {
+	Millis   int64              `json:"millis"`
+	Segments []record.SegmentID `json:"segments"`
+}
+
+// Checkpoint makes everything written before it durable.
+func (st *Store) Checkpoint(ctx context.Context) error {
+	if st.dev == nil {
+		return errors.New("a store without a data directory cannot be saved: set one")
+	}
+	st.saving.Lock()
+	defer st.saving.Unlock()
+	var err error
+	if st.opts.logged() {
+		err = st.log.Sync()
+	} else {
+		err = st.foldOver(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	st.lastCheckpoint.Store(time.Now().UnixMilli())
+	st.work.checkpoints.Add(1)
+	return nil
+}
+
+func (st *Store) foldOver(ctx context.Context) error {
+	st.log.RotateAll()
+	var ids []record.SegmentID
+	for _, s := range st.log.Segments() {
+		if !s.Closed() {
+			continue
+		}
+		st.freeze(s)
+		if err := st.log.Flush(s); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		ids = append(ids, s.ID)
+	}
+	return st.writeManifest(ids)
+}
+
+// writeManifest makes the named segments the checkpoint, and removes the files
+// that neither it nor the log needs.
+func (st *Store) writeManifest(ids []record.SegmentID) error {
+	b, err := json.Marshal(checkpointFile{time.Now().UnixMilli(), ids})
+	if err != nil {
+		return err
+	}
+	if err := st.dev.WriteMeta(checkpointMeta, b); err != nil {
+		return err
+	}
+	st.mu.Lock()
+	st.manifest = ids
+	st.mu.Unlock()
+	return st.removeStray()
+}
+
+// removeStray removes files of segments that are gone from log and checkpoint.
+func (st *Store) removeStray() error {
+	all, err := st.dev.List()
+	if err != nil {
+		return err
+	}
+	for _, id := range all {
+		if st.log.ByID(id) == nil && !st.named(id) {
+			if err := st.dev.Remove(id); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// named tells whether the checkpoint needs the segment's file.
+func (st *Store) named(id record.SegmentID) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	_, ok := slices.BinarySearch(st.manifest, id)
+	return ok
+}
+
+// keepCheckpointed leaves out, and removes, what was spilled after the last
+// checkpoint of a volatile store: it is no consistent part of anything.
+func (st *Store) keepCheckpointed(found []hlog.Found) ([]hlog.Found, error) {
+	b, err := st.dev.ReadMeta(checkpointMeta)
+	if errors.Is(err, fs.ErrNotExist) {
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var f checkpointFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return nil, fmt.Errorf("%s is damaged (%w): restore it from a copy", checkpointMeta, err)
+	}
+	slices.Sort(f.Segments)
+	st.manifest = f.Segments
+	st.lastCheckpoint.Store(f.Millis)
+	kept := found[:0]
+	for _, s := range found {
+		if st.named(s.ID) {
+			kept = append(kept, s)
+			continue
+		}
+		s.Close()
+		if err := st.dev.Remove(s.ID); err != nil {
+			return nil, err
+		}
+	}
+	if len(kept) < len(f.Segments) {
+		return nil, fmt.Errorf("the checkpoint names %d segments, %d are there: restore the missing files from a copy", len(f.Segments), len(kept))
+	}
+	return kept, nil
+}
+
+// afterRecovery leaves the directory in the form of the durability in force: a
+// logged store has no manifest, for all its segments count; a volatile one has.
+func (st *Store) afterRecovery() error {
+	if st.opts.logged() {
+		st.manifest = nil
+		if err := st.dev.RemoveMeta(checkpointMeta); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return nil
+	}
+	var ids []record.SegmentID
+	for _, s := range st.log.Segments() {
+		ids = append(ids, s.ID)
+	}
+	return st.writeManifest(ids)
+}
+
+// checkpointLoop makes checkpoints by the clock.
+func (st *Store) checkpointLoop(ctx context.Context) {
+	if st.opts.CheckpointEvery <= 0 || st.dev == nil {
+		return
+	}
+	tick := time.NewTicker(st.opts.CheckpointEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := st.Checkpoint(ctx); err != nil && ctx.Err() == nil {
+				st.opts.Logger.Error("the automatic checkpoint failed", "error", err)
+			}
+		}
+	}
+}

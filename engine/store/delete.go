@@ -1,0 +1,79 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Delete removes a record. With expect it does so only if the key still is as
+// in that view.
+func (ss *Session) Delete(k *Key, expect *View) Status {
+	if ss.tx.open {
+		return ss.txnDelete(k)
+	}
+	var pr index.Probe
+	for round := 0; ; round++ {
+		old, st := ss.find(k, &pr)
+		if st != OK {
+			return st
+		}
+		if expect != nil && !ss.asExpected(k, &pr, old, expect) {
+			return Conflict
+		}
+		gone := ss.expired(old)
+		switch st := ss.remove(k, &pr, old); {
+		case st == Conflict:
+			yield(round)
+		case st == OK && gone:
+			return NotFound
+		case st == OK:
+			ss.stat.deletes++
+			return OK
+		default:
+			return st
+		}
+	}
+}
+
+// remove takes a record out of the index, and notes so in the log if the log
+// will ever be replayed. Conflict asks for another look.
+func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr) Status {
+	at, ver := pr.Address(), old.Version()
+	lock := !ss.st.opts.logged() && !ss.st.log.Frozen(at)
+	if lock && (ver&record.VersionLock != 0 || !old.LockVersion(ver)) {
+		return Conflict
+	}
+	ss.st.floors.raise(k.Place, ver+1)
+	st := ss.bury(k, ver+1, func(record.Address) bool { return ss.st.ix.Remove(pr) })
+	if st != OK {
+		if lock {
+			old.UnlockVersion(ver)
+		}
+		return st
+	}
+	ss.died(at, old)
+	k.in.count(ss.n, -1, -b2i(old.HasExpiry()))
+	return OK
+}
+
+// bury appends a tombstone while swing takes the record out of the index.
+func (ss *Session) bury(k *Key, ver uint64, swing func(record.Address) bool) Status {
+	if !ss.st.replayed() {
+		if swing(0) {
+			return OK
+		}
+		return Conflict
+	}
+	var horizon [8]byte
+	e := tombstone(ss.st, k.Table, ver, &horizon)
+	return ss.publish(k, &e, swing)
+}
+
+// tombstone makes a tombstone. It says which segments can hold older records
+// of its key: all those below its horizon. When they are gone, so may it.
+func tombstone(st *Store, t record.TableID, ver uint64, horizon *[8]byte) entry {
+	binary.LittleEndian.PutUint64(horizon[:], uint64(st.log.NextID()))
+	return entry{Header: record.Header{Type: record.TypeTombstone, Table: t, Version: ver}, value: horizon[:]}
+}

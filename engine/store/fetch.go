@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// fetched is a cold record that was read for a command, and the segment it
+// came from: an address alone may mean another record later.
+type fetched struct {
+	segment record.SegmentID
+	bytes   []byte
+}
+
+// Fetch is the I/O that an operation with status Cold waits for. Start it,
+// then Resume the session with it and run the operation again from its start.
+type Fetch struct {
+	st   *Store
+	want []record.Address
+	left atomic.Int64
+
+	mu   sync.Mutex
+	got  map[record.Address]fetched
+	err  error
+	done func()
+}
+
+// TakeFetch gives what the Cold operations since Begin, or since the last
+// TakeFetch, need.
+func (ss *Session) TakeFetch() *Fetch {
+	slices.Sort(ss.cold)
+	f := &Fetch{st: ss.st, want: slices.Clone(slices.Compact(ss.cold)), got: make(map[record.Address]fetched, len(ss.cold))}
+	ss.cold = ss.cold[:0]
+	ss.stat.cold += int64(len(f.want))
+	return f
+}
+
+// Start begins the I/O. done is called once, from another goroutine, when all
+// of it has ended.
+func (f *Fetch) Start(done func()) {
+	f.done = done
+	f.left.Store(int64(len(f.want)))
+	if len(f.want) == 0 {
+		go done()
+		return
+	}
+	for _, a := range f.want {
+		f.st.readers.do(func() { f.read(a) })
+	}
+}
+
+func (f *Fetch) read(a record.Address) {
+	b, id, err := f.st.log.Fetch(a)
+	f.mu.Lock()
+	switch {
+	case err == nil:
+		f.got[a] = fetched{id, b}
+	case !errors.Is(err, hlog.ErrGone): // Cleaned away meanwhile: the operation finds it elsewhere.
+		f.err = errors.Join(f.err, err)
+	}
+	f.mu.Unlock()
+	if f.left.Add(-1) == 0 {
+		f.done()
+	}
+}
+
+// Err tells what went wrong.
+func (f *Fetch) Err() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// Release forgets what was fetched.
+func (f *Fetch) Release() { f.got = nil }
+
+// Resume lets the session's operations see what f fetched, until the next
+// Resume.
+func (ss *Session) Resume(f *Fetch) {
+	if f == nil {
+		ss.stash = nil
+		return
+	}
+	ss.stash = f.got
+}
+
+// stashed gives the entry at a if it was fetched and is still the same.
+func (ss *Session) stashed(a record.Address) (record.Ptr, bool) {
+	if len(ss.stash) == 0 {
+		return record.Ptr{}, false
+	}
+	got, ok := ss.stash[a]
+	if !ok {
+		return record.Ptr{}, false
+	}
+	if s := ss.st.log.Segment(a.Slot()); s == nil || s.ID != got.segment {
+		return record.Ptr{}, false
+	}
+	return record.PtrOf(got.bytes), true
+}
+
+// Fetch waits for what the last operations need and resumes the session with
+// it. Call it outside of Begin and End, then run the operation again.
+func (ss *Session) Fetch(ctx context.Context) error {
+	f := ss.TakeFetch()
+	done := make(chan struct{})
+	f.Start(func() { close(done) })
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ss.Resume(f)
+	return f.Err()
+}
+
+// readers is a pool of goroutines that wait for disks.
+type readers struct {
+	tokens chan struct{}
+}
+
+func newReaders(n int) readers { return readers{tokens: make(chan struct{}, n)} }
+
+// do runs f in the background; at most as many at once as there are tokens.
+func (r readers) do(f func()) {
+	go func() {
+		r.tokens <- struct{}{}
+		defer func() { <-r.tokens }()
+		f()
+	}()
+}

@@ -1,0 +1,65 @@
+package store
+
+import (
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Key names a record: a table, the key's bytes, and the place they hash to.
+type Key struct {
+	Place record.Place
+	Table record.TableID
+	Bytes []byte
+	in    *table
+}
+
+// Key computes a key's place once, for all operations on it. It keeps the slice.
+func (ss *Session) Key(db int, key []byte) Key {
+	t := ss.st.tables.of(db)
+	return Key{Place: record.PlaceOf(t.id, key), Table: t.id, Bytes: key, in: t}
+}
+
+// View is a record as it was read. It is valid until the session's End. The
+// view of an absent key says so to conditional writes.
+type View struct {
+	Value    []byte
+	Version  uint64
+	ExpireAt int64 // Unix milliseconds; 0 is never
+	Kind     record.Kind
+
+	at    record.Address // of the entry, 0 if there was none
+	floor uint64         // of the stripe, when there was no entry
+	live  bool           // present and not expired
+}
+
+// Exists tells whether the view is of a present key.
+func (v *View) Exists() bool { return v.live }
+
+// Write is a record to be.
+type Write struct {
+	Value    []byte
+	ExpireAt int64
+	Kind     record.Kind
+}
+
+// floorStripes is how finely version floors are kept.
+const floorStripes = 4096
+
+// floors hold, per stripe of the placement space, a version that no deleted
+// key of the stripe ever reached. New keys start above it, so a key's versions
+// grow over deletions, and a watcher of an absent key sees that it was there
+// in between.
+type floors [floorStripes]atomic.Uint64
+
+func (f *floors) of(p record.Place) *atomic.Uint64 { return &f[uint64(p)%floorStripes] }
+
+// raise lifts the floor under p to at least v.
+func (f *floors) raise(p record.Place, v uint64) {
+	at := f.of(p)
+	for old := at.Load(); old < v; old = at.Load() {
+		if at.CompareAndSwap(old, v) {
+			return
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// RecoveryError names the segment that keeps a store from opening.
+type RecoveryError struct {
+	Segment record.SegmentID
+	Err     error
+}
+
+func (e *RecoveryError) Error() string {
+	return fmt.Sprintf("segment %d cannot be recovered: %v; run 'ostro check' on the data directory, restore the segment from a copy, or set it aside with 'ostro check --repair --quarantine' and lose what only it holds", e.Segment, e.Err)
+}
+
+func (e *RecoveryError) Unwrap() error { return e.Err }
+
+// recover replays the segments on the device, in parallel and in any order:
+// of each key the highest version wins.
+func (st *Store) recover(ctx context.Context) error {
+	if st.dev == nil {
+		return nil
+	}
+	began := time.Now()
+	found, err := hlog.Find(st.dev, st.opts.SegmentBytes)
+	if err != nil {
+		return err
+	}
+	if found, err = st.keepCheckpointed(found); err != nil {
+		return err
+	}
+	r := replay{st: st, total: int64(len(found)), frames: st.maxResident() - st.slack()}
+	if err := r.run(found); err != nil {
+		return err
+	}
+	if err := st.afterRecovery(); err != nil {
+		return err
+	}
+	st.recoveryMillis = time.Since(began).Milliseconds()
+	return nil
+}
+
+// replay is the recovery of one store.
+type replay struct {
+	st     *Store
+	total  int64
+	frames int64 // how many segments fit in memory
+	next   atomic.Int64
+	done   atomic.Int64
+	mu     sync.Mutex
+	errs   []error
+	mapped []*hlog.Segment // to leave memory when all is replayed
+}
+
+func (r *replay) run(found []hlog.Found) error {
+	r.st.opts.Progress(Progress{Stage: "recovery", Total: r.total, Unit: "segments"})
+	workers := min(r.st.opts.Heads+1, len(found))
+	var wg sync.WaitGroup
+	tombs := make([][]buried, workers)
+	for w := range workers {
+		ss, err := r.st.NewSession()
+		if err != nil {
+			return err
+		}
+		defer ss.Close()
+		wg.Go(func() { tombs[w] = r.work(ss, found) })
+	}
+	wg.Wait()
+	if len(r.errs) > 0 {
+		return errors.Join(r.errs...)
+	}
+	for _, t := range tombs {
+		r.st.unbury(t)
+	}
+	for _, s := range r.mapped {
+		r.st.log.Evict(s)
+	}
+	r.st.epoch.Drain()
+	return nil
+}
+
+// work replays segments, the newest first: those are to be in memory, and
+// fewer entries are replaced that way.
+func (r *replay) work(ss *Session, found []hlog.Found) (tombs []buried) {
+	for {
+		n := r.next.Add(1) - 1
+		if n >= int64(len(found)) || r.failed() {
+			return tombs
+		}
+		f := found[int64(len(found))-1-n]
+		t, err := r.segment(ss, f, n < r.frames)
+		if err != nil {
+			r.fail(&RecoveryError{f.ID, err})
+			return nil
+		}
+		tombs = append(tombs, t...)
+		r.st.opts.Progress(Progress{Stage: "recovery", Done: r.done.Add(1), Total: r.total, Unit: "segments"})
+	}
+}
+
+func (r *replay) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.errs) > 0
+}
+
+func (r *replay) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errs = append(r.errs, err)
+}
+
+// segment replays one segment.
+func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool) ([]buried, error) {
+	s, err := r.st.log.Adopt(f, inFrame)
+	if err != nil {
+		return nil, err
+	}
+	if s.End() == 0 {
+		return nil, r.st.log.Remove(s, false)
+	}
+	if !inFrame {
+		r.mu.Lock()
+		r.mapped = append(r.mapped, s)
+		r.mu.Unlock()
+	}
+	ss.Begin()
+	defer ss.End()
+	var tombs []buried
+	for off, p := range record.Entries(r.st.log.Bytes(s)) {
+		a := record.MakeAddress(s.Slot, off)
+		switch p.Type() {
+		case record.TypeTombstone:
+			s.Tombstones.Add(int64(p.Length()))
+			if ss.replay(a, p) {
+				tombs = append(tombs, buried{placeOf(p), a, p.Version()})
+			}
+		case record.TypePut:
+			ss.replay(a, p)
+		default:
+			ss.head.Died(a, uint32(p.Length()))
+		}
+	}
+	return tombs, nil
+}
+
+// replay brings one entry into the index, unless a higher version of its key
+// is there.
+func (ss *Session) replay(a record.Address, p record.Ptr) bool {
+	t := ss.st.tables.byID(p.Table())
+	if p.Table() == chunkTable {
+		t = &noTable
+		ss.st.noteChunk(p)
+	}
+	if t == nil {
+		ss.head.Died(a, uint32(p.Length()))
+		return false
+	}
+	k := Key{Place: placeOf(p), Table: p.Table(), Bytes: p.Key(), in: t}
+	for {
+		var pr index.Probe
+		old, st := ss.find(&k, &pr)
+		if st == NotFound {
+			if ss.st.ix.Insert(&pr, a) == index.Inserted {
+				t.count(ss.n, present(p), expires(p))
+				return true
+			}
+			continue
+		}
+		if old.Version() >= p.Version() {
+			ss.diedUnlessTombstone(a, p)
+			return false
+		}
+		at := pr.Address()
+		if ss.st.ix.Update(&pr, a) {
+			ss.diedUnlessTombstone(at, old)
+			t.count(ss.n, present(p)-present(old), expires(p)-expires(old))
+			return true
+		}
+	}
+}
+
+// diedUnlessTombstone counts a replaced entry as dead. Tombstones count as
+// alive until the cleaner finds that they are not needed.
+func (ss *Session) diedUnlessTombstone(a record.Address, p record.Ptr) {
+	if p.Type() != record.TypeTombstone {
+		ss.head.Died(a, uint32(p.Length()))
+	}
+}
+
+func present(p record.Ptr) int { return b2i(p.Type() == record.TypePut) }
+func expires(p record.Ptr) int { return b2i(p.Type() == record.TypePut && p.HasExpiry()) }
+
+// noteChunk keeps new chunks from getting the ids of old ones.
+func (st *Store) noteChunk(p record.Ptr) {
+	if len(p.Key()) != 12 {
+		return
+	}
+	id := binary.LittleEndian.Uint64(p.Key())
+	for old := st.chunkIDs.Load(); old < id; old = st.chunkIDs.Load() {
+		if st.chunkIDs.CompareAndSwap(old, id) {
+			return
+		}
+	}
+}
+
+// buried is a tombstone that stands in the index during replay, so that older
+// records of its key stay out.
+type buried struct {
+	place   record.Place
+	at      record.Address
+	version uint64
+}
+
+// unbury takes the tombstones out of the index again.
+func (st *Store) unbury(tombs []buried) {
+	ss := st.keeper
+	ss.Begin()
+	defer ss.End()
+	for _, t := range tombs {
+		st.floors.raise(t.place, t.version)
+		var pr index.Probe
+		st.ix.Seek(t.place, &pr)
+		for pr.Next() {
+			if pr.Address() == t.at {
+				st.ix.Remove(&pr)
+				break
+			}
+		}
+	}
+}

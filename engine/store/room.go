@@ -1,0 +1,135 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// room is where those who want memory meet those who make some.
+type room struct {
+	mu       sync.Mutex
+	asked    chan struct{} // kicks the maintenance
+	made     chan struct{} // closed and replaced when something changed
+	hopeless bool          // nothing can be freed
+}
+
+func (r *room) init() {
+	r.asked = make(chan struct{}, 1)
+	r.made = make(chan struct{})
+}
+
+// ask kicks the maintenance.
+func (r *room) ask() {
+	select {
+	case r.asked <- struct{}{}:
+	default:
+	}
+}
+
+// wake lets those who wait look again.
+func (r *room) wake() { r.report(false) }
+
+// report tells those who wait whether there is hope.
+func (r *room) report(hopeless bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hopeless = hopeless
+	close(r.made)
+	r.made = make(chan struct{})
+}
+
+func (r *room) watch() (changed <-chan struct{}, hopeless bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.made, r.hopeless
+}
+
+// maxResident is how many segments may hold memory.
+func (st *Store) maxResident() int64 {
+	limit := st.limit.Load()
+	if limit == 0 {
+		return 1 << 40
+	}
+	least := int64(2*st.opts.Heads + 3)
+	return max((limit-st.ix.Bytes())/int64(st.opts.SegmentBytes), least)
+}
+
+// slack is how many segments the maintenance tries to keep free.
+func (st *Store) slack() int64 { return max(2, st.maxResident()/20) }
+
+// pressed tells whether memory is getting short.
+func (st *Store) pressed() bool { return st.log.Resident() > st.maxResident()-st.slack() }
+
+// takeRoom waits until there is memory for one more segment. It is called from
+// the background: heads wait for the segment that it prepares.
+func (st *Store) takeRoom() error {
+	for {
+		changed, hopeless := st.room.watch()
+		if st.log.Resident() < st.maxResident() {
+			return nil
+		}
+		if hopeless {
+			st.room.ask()
+			return ErrMemoryFull
+		}
+		st.room.ask()
+		select {
+		case <-changed:
+		case <-st.done:
+			return ErrClosed
+		}
+	}
+}
+
+// maintain frees memory when it is short, and cleans what is mostly dead.
+func (st *Store) maintain(ctx context.Context) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-st.room.asked:
+		case <-tick.C:
+		}
+		st.epoch.Drain()
+		st.dropDead()
+		st.relieve(ctx)
+		st.tidy(ctx)
+	}
+}
+
+// relieve frees memory until there is slack, or nothing more can be freed.
+func (st *Store) relieve(ctx context.Context) {
+	for st.pressed() && ctx.Err() == nil {
+		before := st.log.Resident()
+		if !st.freeSome() {
+			st.room.report(true)
+			return
+		}
+		st.settleFrees(ctx, before)
+		st.room.wake()
+	}
+	st.room.wake()
+}
+
+// settleFrees waits until freed memory has come back: guards have to pass.
+func (st *Store) settleFrees(ctx context.Context, before int64) {
+	for range 200 {
+		st.epoch.Drain()
+		if st.log.Resident() < before || ctx.Err() != nil {
+			return
+		}
+		pauseFor(ctx, time.Millisecond)
+	}
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

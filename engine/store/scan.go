@@ -1,0 +1,118 @@
+package store
+
+import (
+	"math/rand/v2"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Scan goes through a database's keys from a cursor on, 0 at the start. It
+// shows at least count keys, unless that takes it through too much else, and
+// returns where to go on; 0 is the end. A key that is there during the whole
+// scan is seen at least once. With Cold nothing is to be used.
+func (ss *Session) Scan(db int, cursor uint64, count int, f func(key []byte, v *View)) (uint64, Status) {
+	t := ss.st.tables.of(db)
+	seen, buckets := 0, 0
+	st := OK
+	for {
+		cursor = ss.st.ix.Step(cursor, 1, func(pr *index.Probe) bool {
+			if v, key, s := ss.visit(t, pr); s == OK && st == OK {
+				seen++
+				f(key, &v)
+			} else if s == Cold {
+				st = Cold
+			}
+			return true
+		})
+		buckets++
+		if cursor == 0 || seen >= count || buckets >= 16+count {
+			return cursor, st
+		}
+	}
+}
+
+// visit reads the entry that a walk stands at, if it is of table t.
+func (ss *Session) visit(t *table, pr *index.Probe) (View, []byte, Status) {
+	a := pr.Address()
+	if a == 0 {
+		return View{}, nil, NotFound
+	}
+	p, ok := ss.entry(a)
+	if !ok {
+		ss.cold = append(ss.cold, a)
+		return View{}, nil, Cold
+	}
+	if p.Table() != t.id || p.Type() != record.TypePut || ss.expired(p) {
+		return View{}, nil, NotFound
+	}
+	key := p.Key()
+	v := View{Version: p.Version() &^ record.VersionLock, ExpireAt: p.ExpireAt(), Kind: p.Kind(), at: a, live: true}
+	return v, key, OK
+}
+
+// randomTries is how many random entries are looked at before a search.
+const randomTries = 64
+
+// RandomKey appends a random key of the database to dst.
+func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
+	t := ss.st.tables.of(db)
+	if keys, _ := t.sum(); keys == 0 {
+		return dst, NotFound
+	}
+	cold := false
+	for range randomTries {
+		var pr index.Probe
+		if !ss.st.ix.Random(rand.Uint64(), &pr) {
+			break
+		}
+		switch _, key, st := ss.visit(t, &pr); st {
+		case OK:
+			return append(dst, key...), OK
+		case Cold:
+			cold = true
+		}
+	}
+	if cold {
+		return dst, Cold
+	}
+	return ss.firstKey(db, dst)
+}
+
+// firstKey finds some key, for a database that is small among large ones.
+func (ss *Session) firstKey(db int, dst []byte) ([]byte, Status) {
+	found := false
+	for cursor := uint64(0); ; {
+		next, st := ss.Scan(db, cursor, 1, func(key []byte, _ *View) {
+			if !found {
+				dst, found = append(dst, key...), true
+			}
+		})
+		if found || st == Cold {
+			return dst, st
+		}
+		if cursor = next; cursor == 0 {
+			return dst, NotFound
+		}
+	}
+}
+
+// Usage tells how many bytes a record takes, its share of the index included.
+func (ss *Session) Usage(k *Key) (int, Status) {
+	var pr index.Probe
+	p, st := ss.find(k, &pr)
+	if st != OK {
+		return 0, st
+	}
+	if ss.expired(p) {
+		return 0, NotFound
+	}
+	n := p.Length() + indexShareBytes
+	if m, ok := decodeManifest(p.Value()); ok && p.Chunked() {
+		n += int(m.total) + m.chunks()*(record.HeaderBytes+12+6+len(k.Bytes)+indexShareBytes)
+	}
+	return n, OK
+}
+
+// indexShareBytes is an entry's share of a bucket, with usual room to grow.
+const indexShareBytes = 16

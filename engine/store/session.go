@@ -1,0 +1,164 @@
+package store
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/epoch"
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Session is one worker's access to the store. It is not for concurrent use.
+// Operations run between Begin and End, and none of them waits for I/O.
+type Session struct {
+	st    *Store
+	n     int
+	guard *epoch.Guard
+	head  *hlog.Head
+	now   int64
+	err   error
+
+	arena arena // copies that views point to, until End
+	need  needs // what must be durable before replies go out
+	tx    txn   // the open transaction
+	cold  []record.Address
+	stash map[record.Address]fetched
+	stat  counters // plain numbers of this round; published by End
+	wait  atomic.Bool
+
+	waitOnce sync.Once
+	moved    chan struct{}
+}
+
+// NewSession gives a worker its session.
+func (st *Store) NewSession() (*Session, error) {
+	if st.closed.Load() {
+		return nil, ErrClosed
+	}
+	g, err := st.epoch.Register()
+	if err != nil {
+		return nil, err
+	}
+	n := int(st.sessions.Add(1) - 1)
+	ss := &Session{st: st, n: n, guard: g, head: st.log.Head(n), now: st.opts.Now()}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.open[ss] = struct{}{}
+	return ss, nil
+}
+
+// Close ends the session.
+func (ss *Session) Close() {
+	st := ss.st
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if _, ok := st.open[ss]; !ok {
+		return
+	}
+	delete(st.open, ss)
+	st.past.add(&ss.stat)
+	ss.guard.Unregister()
+}
+
+// Begin starts a round of operations. Views stay valid until End.
+func (ss *Session) Begin() {
+	ss.now = ss.st.opts.Now()
+	ss.guard.Enter()
+}
+
+// End ends the round.
+func (ss *Session) End() {
+	ss.guard.Leave()
+	ss.arena.reset()
+	ss.cold = ss.cold[:0]
+	ss.stat.publish()
+}
+
+// find looks k up. With OK, pr stands on its entry and p is it. With NotFound,
+// pr is ready to insert. With Cold, an entry that may be k's is not in memory.
+func (ss *Session) find(k *Key, pr *index.Probe) (p record.Ptr, st Status) {
+	for round := 0; ; round++ {
+		ss.st.ix.Seek(k.Place, pr)
+		if p, st := ss.match(k, pr); st != Conflict {
+			return p, st
+		}
+		yield(round)
+	}
+}
+
+// match goes through the candidates of a sought probe. Conflict asks for
+// another Seek: a transaction holds an entry that may be k's.
+func (ss *Session) match(k *Key, pr *index.Probe) (record.Ptr, Status) {
+	unsure := false
+	for pr.Next() {
+		if pr.Locked() && !ss.tx.open {
+			return record.Ptr{}, Conflict
+		}
+		a := pr.Address()
+		if a == 0 {
+			continue
+		}
+		p, ok := ss.entry(a)
+		if !ok {
+			ss.cold = append(ss.cold, a)
+			unsure = true
+			continue
+		}
+		if p.KeyIs(k.Table, k.Bytes) {
+			return p, OK
+		}
+	}
+	if unsure {
+		return record.Ptr{}, Cold
+	}
+	return record.Ptr{}, NotFound
+}
+
+// entry gives the entry at a from memory, or from what was fetched for this run.
+func (ss *Session) entry(a record.Address) (record.Ptr, bool) {
+	if p, ok := ss.st.log.Entry(a); ok {
+		return p, true
+	}
+	return ss.stashed(a)
+}
+
+// yield lets others go on in a loop that waits for one of them.
+func yield(round int) {
+	if round > 8 {
+		runtime.Gosched()
+	}
+}
+
+// expired tells whether the record's time is over.
+func (ss *Session) expired(p record.Ptr) bool {
+	return p.HasExpiry() && p.ExpireAt() <= ss.now
+}
+
+// arena hands out memory for copies that live until the end of a round.
+type arena struct {
+	slab []byte
+	used int
+}
+
+func (a *arena) alloc(n int) []byte {
+	if a.used+n > len(a.slab) {
+		a.slab = make([]byte, max(2*len(a.slab), n, 4096))
+		a.used = 0
+	}
+	b := a.slab[a.used : a.used+n : a.used+n]
+	a.used += n
+	return b
+}
+
+// arenaKeepBytes bounds what an arena keeps for the next round.
+const arenaKeepBytes = 1 << 20
+
+func (a *arena) reset() {
+	a.used = 0
+	if len(a.slab) > arenaKeepBytes {
+		a.slab = nil
+	}
+}

@@ -1,0 +1,45 @@
+package store
+
+import "errors"
+
+// Status is the outcome of an operation. Expected outcomes are no errors;
+// Session.Err tells more about the last three.
+type Status uint8
+
+const (
+	OK       Status = iota
+	NotFound        // No such key, or it has expired.
+	Cold            // A record is not in memory: see Session.TakeFetch. Nothing was changed.
+	Conflict        // The key is no longer as expected. Nothing was changed.
+	Refused         // The memory limit is reached.
+	TooLarge        // A key, value or transaction is over its limit.
+	Failed          // Disk full, log closed or worse.
+)
+
+var statusNames = []string{"OK", "NotFound", "Cold", "Conflict", "Refused", "TooLarge", "Failed"}
+
+func (s Status) String() string { return statusNames[s] }
+
+var (
+	// ErrMemoryFull says that the memory limit refuses a write.
+	ErrMemoryFull = errors.New("the memory limit is reached: raise it, delete keys, or choose another memory policy")
+	// ErrTooLarge says that something is over its limit.
+	ErrTooLarge = errors.New("too large")
+	// ErrClosed says that the store was closed.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// fail notes why an operation did not succeed.
+func (ss *Session) fail(err error) Status {
+	ss.err = err
+	switch {
+	case errors.Is(err, ErrMemoryFull):
+		return Refused
+	case errors.Is(err, ErrTooLarge):
+		return TooLarge
+	}
+	return Failed
+}
+
+// Err tells more about the last Refused, TooLarge or Failed.
+func (ss *Session) Err() error { return ss.err }

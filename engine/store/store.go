@@ -1,0 +1,196 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/epoch"
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Store is the engine of one node.
+type Store struct {
+	opts   Options
+	dev    device.Device
+	unlock func()
+	epoch  *epoch.Table
+	ix     *index.Index
+	log    *hlog.Log
+	blob   blobTier
+
+	tables   tables
+	floors   *floors
+	chunkIDs atomic.Uint64
+	limit    atomic.Int64 // memory, in bytes
+	policy   atomic.Uint32
+
+	readers  readers
+	sessions atomic.Int64
+	mu       sync.Mutex
+	open     map[*Session]struct{}
+	past     counters // of sessions that ended
+
+	keeper  *Session // of the background
+	sweep   sweeper
+	room    room
+	work    workCounts
+	stop    context.CancelFunc
+	done    <-chan struct{}
+	workers sync.WaitGroup
+	closed  atomic.Bool
+
+	saving         sync.Mutex
+	manifest       []record.SegmentID // of the last checkpoint, sorted
+	lastCheckpoint atomic.Int64
+	recoveryMillis int64
+}
+
+// maxSessions bounds the sessions of a store.
+const maxSessions = 1024
+
+// Open opens a store, and recovers what a former life left in its directory.
+func Open(o Options) (*Store, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	st := &Store{
+		opts:    o,
+		dev:     o.Device,
+		epoch:   epoch.New(maxSessions),
+		floors:  new(floors),
+		readers: newReaders(64),
+		open:    map[*Session]struct{}{},
+	}
+	st.limit.Store(o.MemoryBytes)
+	st.policy.Store(uint32(o.Policy))
+	ctx, stop := context.WithCancel(context.Background())
+	st.stop, st.done = stop, ctx.Done()
+	st.room.init()
+	if err := st.start(ctx); err != nil {
+		stop()
+		return nil, errors.Join(err, st.abandon())
+	}
+	return st, nil
+}
+
+// start opens the parts, lowest first.
+func (st *Store) start(ctx context.Context) (err error) {
+	if st.dev == nil && st.opts.Dir != "" {
+		if st.dev, err = device.OpenDisk(st.opts.Dir); err != nil {
+			return err
+		}
+	}
+	if st.dev != nil {
+		if st.unlock, err = st.dev.Lock(); err != nil {
+			return err
+		}
+	}
+	if st.ix, err = index.New(index.Options{Epoch: st.epoch}); err != nil {
+		return err
+	}
+	st.tables.init(st.opts.Databases, st.opts.Heads+2)
+	if err := st.loadTables(); err != nil {
+		return err
+	}
+	if err := st.openBlob(ctx); err != nil {
+		return err
+	}
+	if err := st.openLog(); err != nil {
+		return err
+	}
+	if st.keeper, err = st.NewSession(); err != nil {
+		return err
+	}
+	st.keeper.head = st.log.Survivor()
+	if err := st.recover(ctx); err != nil {
+		return err
+	}
+	st.log.Start()
+	st.spawn(ctx, st.maintain)
+	st.spawn(ctx, st.sweepLoop)
+	st.spawn(ctx, st.checkpointLoop)
+	st.spawn(ctx, st.uploadLoop)
+	return nil
+}
+
+func (st *Store) openLog() (err error) {
+	st.log, err = hlog.Open(hlog.Options{
+		Device: st.dev, LogID: st.opts.LogID, SegmentBytes: st.opts.SegmentBytes, Heads: st.opts.Heads,
+		Logged: st.opts.logged(), SyncEach: st.opts.Durability == Always,
+		Room: st.takeRoom, Remote: st.readRemote, Epoch: st.epoch, Now: st.opts.Now, Logger: st.opts.Logger,
+	}, 1)
+	return err
+}
+
+func (st *Store) spawn(ctx context.Context, f func(context.Context)) {
+	st.workers.Add(1)
+	go func() {
+		defer st.workers.Done()
+		f(ctx)
+	}()
+}
+
+// replayed tells whether the log may ever be replayed, so that deletions must
+// be noted in it.
+func (st *Store) replayed() bool { return st.dev != nil }
+
+// Close ends the background work, makes everything durable that is to be, and
+// gives all resources back. No session may be in use.
+func (st *Store) Close() error {
+	if st.closed.Swap(true) {
+		return nil
+	}
+	var errs []error
+	if st.opts.Durability == Checkpoint {
+		errs = append(errs, st.Checkpoint(context.Background()))
+	}
+	st.stop()
+	st.room.wake()
+	st.workers.Wait()
+	return errors.Join(append(errs, st.abandon())...)
+}
+
+// abandon closes what start opened.
+func (st *Store) abandon() error {
+	var errs []error
+	if st.log != nil {
+		errs = append(errs, st.log.Close())
+	}
+	if st.ix != nil {
+		st.ix.Close()
+	}
+	if st.blob != nil {
+		errs = append(errs, st.blob.Close())
+	}
+	if st.unlock != nil {
+		st.unlock()
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	return nil
+}
+
+// LastCheckpoint is when the last checkpoint was completed; zero if never.
+func (st *Store) LastCheckpoint() time.Time {
+	ms := st.lastCheckpoint.Load()
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// SetMemoryLimit changes the memory limit, 0 for none, and its policy.
+func (st *Store) SetMemoryLimit(bytes int64, p Policy) {
+	st.limit.Store(bytes)
+	st.policy.Store(uint32(p))
+	st.room.wake()
+}

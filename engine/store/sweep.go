@@ -1,0 +1,168 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// sweeper goes through the index in the background: for expired records, and
+// for entries of truncated tables.
+type sweeper struct {
+	mu     sync.Mutex
+	asked  bool             // tables were dropped
+	below  record.SegmentID // all records in segments below are of dropped tables
+	cursor uint64
+}
+
+// ask lets the next sweep look for entries of dropped tables.
+func (sw *sweeper) ask() {
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	sw.asked = true
+}
+
+// askBelow is ask, when everything in segments below id is dropped.
+func (sw *sweeper) askBelow(id record.SegmentID) {
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	sw.asked, sw.below = true, max(sw.below, id)
+}
+
+func (sw *sweeper) take() (asked bool, below record.SegmentID) {
+	sw.mu.Lock()
+	defer sw.mu.Unlock()
+	asked = sw.asked
+	sw.asked = false
+	return asked, sw.below
+}
+
+const (
+	sweepEvery   = 100 * time.Millisecond
+	sweepBuckets = 64 // inside one guard
+	sweepSteps   = 32 // a turn
+)
+
+// sweepLoop sweeps a little at a time for expired records, and at once, though
+// in small steps, after a truncation.
+func (st *Store) sweepLoop(ctx context.Context) {
+	ss, err := st.NewSession()
+	if err != nil {
+		st.opts.Logger.Error("expired records stay until they are read", "error", err)
+		return
+	}
+	defer ss.Close()
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if asked, below := st.sweep.take(); asked {
+			st.sweepDropped(ctx, ss, below)
+			st.room.ask()
+		}
+		st.sweepExpired(ctx, ss)
+	}
+}
+
+// sweepDropped removes all entries of tables that are gone.
+func (st *Store) sweepDropped(ctx context.Context, ss *Session, below record.SegmentID) {
+	for cursor := uint64(0); ctx.Err() == nil; {
+		ss.Begin()
+		cursor = st.ix.Step(cursor, sweepBuckets, func(pr *index.Probe) bool {
+			ss.dropEntry(pr, below)
+			return true
+		})
+		ss.End()
+		if cursor == 0 {
+			return
+		}
+	}
+}
+
+// dropEntry removes the entry that a walk stands at if its table is gone. A
+// cold one is left to the cleaner unless its whole segment is known to be dead.
+func (ss *Session) dropEntry(pr *index.Probe, below record.SegmentID) {
+	a := pr.Address()
+	if a == 0 || pr.Locked() {
+		return
+	}
+	p, ok := ss.st.log.Entry(a)
+	if !ok {
+		if s := ss.st.log.Segment(a.Slot()); s != nil && s.ID < below && ss.st.ix.Remove(pr) {
+			ss.head.Died(a, uint32(ss.st.opts.SegmentBytes)) // It dies as a whole.
+		}
+		return
+	}
+	if ss.st.tableGone(p) && ss.st.ix.Remove(pr) {
+		ss.head.Died(a, uint32(p.Length()))
+	}
+}
+
+// tableGone tells whether the table of a record, or of a chunk's record, was dropped.
+func (st *Store) tableGone(p record.Ptr) bool {
+	t := p.Table()
+	if t == chunkTable {
+		_, of, _, ok := chunkBody(p.Value())
+		return ok && st.tables.byID(of) == nil
+	}
+	return st.tables.byID(t) == nil
+}
+
+// sweepExpired looks at a part of the index for expired records. The part is
+// larger while many are found.
+func (st *Store) sweepExpired(ctx context.Context, ss *Session) {
+	if st.expiring() == 0 {
+		return
+	}
+	for range sweepSteps {
+		seen, gone := 0, 0
+		ss.Begin()
+		st.sweep.cursor = st.ix.Step(st.sweep.cursor, sweepBuckets, func(pr *index.Probe) bool {
+			seen++
+			gone += b2i(ss.dropExpired(pr))
+			return true
+		})
+		ss.Seal()
+		ss.End()
+		if ctx.Err() != nil || gone*10 < seen && seen > 0 {
+			return
+		}
+	}
+}
+
+func (st *Store) expiring() (n int64) {
+	for db := range st.tables.byDB {
+		_, expires := st.Count(db)
+		n += expires
+	}
+	return n
+}
+
+// dropExpired removes the record that a walk stands at if its time is over.
+func (ss *Session) dropExpired(pr *index.Probe) bool {
+	a := pr.Address()
+	if a == 0 || pr.Locked() {
+		return false
+	}
+	p, ok := ss.st.log.Entry(a)
+	if !ok || p.Type() != record.TypePut || !ss.expired(p) {
+		return false
+	}
+	t := ss.st.tables.byID(p.Table())
+	if t == nil {
+		return false
+	}
+	k := Key{Place: record.PlaceOf(p.Table(), p.Key()), Table: p.Table(), Bytes: p.Key(), in: t}
+	if ss.Delete(&k, nil) != NotFound {
+		return false
+	}
+	ss.st.work.expired.Add(1)
+	return true
+}

@@ -1,0 +1,208 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+const (
+	tablesMeta = "tables.json"
+	// chunkTable holds the pieces of large values.
+	chunkTable record.TableID = 1<<32 - 1
+)
+
+// table is one life of a numbered database. Truncating a database gives it a
+// new table and leaves the old one's records to the cleaner.
+type table struct {
+	id     record.TableID
+	counts []tableCount // one per session number, so that no two cores share a line
+}
+
+// tableCount is one session's share of a table's counts; only sums mean anything.
+type tableCount struct {
+	keys, expires atomic.Int64
+	_             [48]byte
+}
+
+func newTable(id record.TableID, shares int) *table {
+	return &table{id: id, counts: make([]tableCount, shares)}
+}
+
+// count notes a change of the number of keys and of keys with an expiry.
+func (t *table) count(share, keys, expires int) {
+	c := &t.counts[share%len(t.counts)]
+	if keys != 0 {
+		c.keys.Add(int64(keys))
+	}
+	if expires != 0 {
+		c.expires.Add(int64(expires))
+	}
+}
+
+func (t *table) sum() (keys, expires int64) {
+	for i := range t.counts {
+		keys += t.counts[i].keys.Load()
+		expires += t.counts[i].expires.Load()
+	}
+	return max(keys, 0), max(expires, 0)
+}
+
+// tables maps databases to their tables. A table that no database has is dead,
+// and so are its records.
+type tables struct {
+	mu     sync.Mutex
+	shares int
+	next   record.TableID
+	byDB   []atomic.Pointer[table]
+	live   atomic.Pointer[map[record.TableID]*table]
+}
+
+// tablesFile is how the map is kept.
+type tablesFile struct {
+	Next record.TableID   `json:"next"`
+	DB   []record.TableID `json:"databases"`
+}
+
+func (ts *tables) of(db int) *table { return ts.byDB[db].Load() }
+
+// byID finds a live table; nil if it is dead.
+func (ts *tables) byID(id record.TableID) *table { return (*ts.live.Load())[id] }
+
+// init begins with a fresh table per database.
+func (ts *tables) init(databases, shares int) {
+	ts.shares = shares
+	ts.byDB = make([]atomic.Pointer[table], databases)
+	for db := range ts.byDB {
+		ts.byDB[db].Store(newTable(record.TableID(db), shares))
+	}
+	ts.next = record.TableID(databases)
+	ts.relist()
+}
+
+// relist rebuilds the set of live tables. The caller holds mu, or is alone.
+func (ts *tables) relist() {
+	live := make(map[record.TableID]*table, len(ts.byDB))
+	for db := range ts.byDB {
+		t := ts.byDB[db].Load()
+		live[t.id] = t
+	}
+	ts.live.Store(&live)
+}
+
+// change runs f on the map, and keeps the result if save succeeds.
+func (ts *tables) change(save func(tablesFile) error, f func()) error {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	before := make([]*table, len(ts.byDB))
+	for db := range before {
+		before[db] = ts.byDB[db].Load()
+	}
+	f()
+	if err := save(ts.file()); err != nil {
+		for db := range before {
+			ts.byDB[db].Store(before[db])
+		}
+		return err
+	}
+	ts.relist()
+	return nil
+}
+
+// fresh gives a database an empty table. The caller holds mu.
+func (ts *tables) fresh(db int) {
+	ts.byDB[db].Store(newTable(ts.next, ts.shares))
+	ts.next++
+}
+
+func (ts *tables) file() tablesFile {
+	f := tablesFile{Next: ts.next}
+	for db := range ts.byDB {
+		f.DB = append(f.DB, ts.byDB[db].Load().id)
+	}
+	return f
+}
+
+// load takes the map of a former life. Databases beyond those kept are fresh.
+func (ts *tables) load(f tablesFile) {
+	ts.next = max(f.Next, ts.next)
+	for db := range ts.byDB {
+		if db < len(f.DB) {
+			ts.byDB[db].Store(newTable(f.DB[db], ts.shares))
+		}
+	}
+	ts.relist()
+}
+
+func (st *Store) loadTables() error {
+	if st.dev == nil {
+		return nil
+	}
+	b, err := st.dev.ReadMeta(tablesMeta)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var f tablesFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return fmt.Errorf("%s is damaged (%w): restore it from a backup of the data directory", tablesMeta, err)
+	}
+	if len(f.DB) > st.opts.Databases {
+		return fmt.Errorf("the data directory has %d databases: set databases to at least that", len(f.DB))
+	}
+	st.tables.load(f)
+	return nil
+}
+
+func (st *Store) saveTables(f tablesFile) error {
+	if st.dev == nil {
+		return nil
+	}
+	b, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	return st.dev.WriteMeta(tablesMeta, b)
+}
+
+// Truncate empties a database at once; its memory comes back in the background.
+func (st *Store) Truncate(db int) error {
+	return st.dropTables(func() { st.tables.fresh(db) })
+}
+
+// TruncateAll empties all databases at once.
+func (st *Store) TruncateAll() error {
+	return st.dropTables(func() {
+		for db := range st.tables.byDB {
+			st.tables.fresh(db)
+		}
+	})
+}
+
+func (st *Store) dropTables(f func()) error {
+	if err := st.tables.change(st.saveTables, f); err != nil {
+		return err
+	}
+	st.sweep.ask()
+	return nil
+}
+
+// Swap exchanges the contents of two databases.
+func (st *Store) Swap(a, b int) error {
+	return st.tables.change(st.saveTables, func() {
+		ta, tb := st.tables.of(a), st.tables.of(b)
+		st.tables.byDB[a].Store(tb)
+		st.tables.byDB[b].Store(ta)
+	})
+}
+
+// Count tells how many keys a database has, and how many of them expire.
+// Expired keys count until they are cleaned away.
+func (st *Store) Count(db int) (keys, expires int64) { return st.tables.of(db).sum() }

@@ -1,0 +1,409 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// txn is a transaction: its keys' entries are locked in the index, in the
+// order of their places, its writes are buffered, and Commit makes them one
+// batch of the log. Others that meet a locked entry wait; so nothing that waits
+// may be done while a transaction is open.
+type txn struct {
+	open bool
+	keys []lockedKey
+}
+
+// lockedKey is a key of the transaction and what is to become of it.
+type lockedKey struct {
+	key  Key
+	pr   index.Probe
+	old  record.Ptr // nil if absent; version-locked if it is not frozen
+	ver  uint64
+	held bool // old's version lock is ours
+	op   txnOp
+	e    entry
+	view View // what a read sees after op
+}
+
+type txnOp uint8
+
+const (
+	opNone txnOp = iota
+	opPut
+	opDelete
+)
+
+// errColliding is for keys that differ but share all bits that the index
+// knows, and are both absent: the second cannot be told from the first.
+var errColliding = errors.New("the transaction's keys wait for each other: use other keys")
+
+// lockRounds bounds the wait for other transactions, which last microseconds.
+const lockRounds = 1 << 20
+
+// Lock opens a transaction on keys. With Cold nothing is locked.
+func (ss *Session) Lock(keys []Key) Status {
+	ss.tx.keys = ss.tx.keys[:0]
+	for _, k := range keys {
+		ss.tx.keys = append(ss.tx.keys, lockedKey{key: k})
+	}
+	slices.SortFunc(ss.tx.keys, func(a, b lockedKey) int {
+		return cmp.Or(cmp.Compare(a.key.Place, b.key.Place), cmp.Compare(a.key.Table, b.key.Table), bytes.Compare(a.key.Bytes, b.key.Bytes))
+	})
+	ss.tx.keys = slices.CompactFunc(ss.tx.keys, func(a, b lockedKey) bool { return a.key.is(&b.key) })
+	if st := ss.warm(); st != OK {
+		return st
+	}
+	for i := range ss.tx.keys {
+		if st := ss.lockKey(i); st != OK {
+			ss.unlock(i)
+			return st
+		}
+	}
+	ss.tx.open = true
+	return OK
+}
+
+func (k *Key) is(o *Key) bool {
+	return k.Place == o.Place && k.Table == o.Table && bytes.Equal(k.Bytes, o.Bytes)
+}
+
+// warm looks for records that must be fetched before anything is locked, large
+// values in all their pieces.
+func (ss *Session) warm() Status {
+	all := OK
+	for i := range ss.tx.keys {
+		if _, st := ss.Get(&ss.tx.keys[i].key); st == Cold {
+			all = Cold
+		}
+	}
+	return all
+}
+
+// lockKey locks key number i; all before it are locked.
+func (ss *Session) lockKey(i int) Status {
+	lk := &ss.tx.keys[i]
+	for round := 0; round < lockRounds; round++ {
+		ss.st.ix.Seek(lk.key.Place, &lk.pr)
+		old, st := ss.matchPastOwn(&lk.key, &lk.pr, i)
+		switch {
+		case st == Cold:
+			return Cold
+		case st == OK && ss.st.ix.Lock(&lk.pr):
+			lk.old = old
+			st := ss.lockRecord(lk)
+			if st != OK {
+				ss.unlockKey(lk)
+			}
+			return st
+		case st == NotFound && ss.st.ix.InsertLocked(&lk.pr, 0) == index.Inserted:
+			lk.view = ss.absent(&lk.key)
+			return OK
+		}
+		yield(round)
+	}
+	return ss.fail(errColliding)
+}
+
+// matchPastOwn is match, but steps over entries that this transaction holds:
+// its keys differ from each other, so they are not k's.
+func (ss *Session) matchPastOwn(k *Key, pr *index.Probe, held int) (record.Ptr, Status) {
+	unsure := false
+	for pr.Next() {
+		a := pr.Address()
+		if pr.Locked() {
+			if a != 0 && ss.holds(a, held) {
+				continue
+			}
+			return record.Ptr{}, Conflict
+		}
+		p, ok := ss.entry(a)
+		if !ok {
+			ss.cold = append(ss.cold, a)
+			unsure = true
+			continue
+		}
+		if p.KeyIs(k.Table, k.Bytes) {
+			return p, OK
+		}
+	}
+	if unsure {
+		return record.Ptr{}, Cold
+	}
+	return record.Ptr{}, NotFound
+}
+
+func (ss *Session) holds(a record.Address, held int) bool {
+	for i := range held {
+		if ss.tx.keys[i].pr.Address() == a {
+			return true
+		}
+	}
+	return false
+}
+
+// lockRecord keeps those off who found the record before its entry was locked
+// and may update it in place, and notes what the record is.
+func (ss *Session) lockRecord(lk *lockedKey) Status {
+	a := lk.pr.Address()
+	for round := 0; !ss.st.opts.logged() && !ss.st.log.Frozen(a); round++ {
+		ver := lk.old.Version()
+		if ver&record.VersionLock == 0 && lk.old.LockVersion(ver) {
+			lk.held, lk.ver = true, ver
+			return ss.lockedView(lk, a)
+		}
+		yield(round)
+	}
+	lk.ver = lk.old.Version()
+	return ss.lockedView(lk, a)
+}
+
+// lockedView makes the view that reads inside the transaction see.
+func (ss *Session) lockedView(lk *lockedKey, a record.Address) Status {
+	p := lk.old
+	if !ss.st.log.Stable(a) {
+		ss.need.note(ss.st.log, a)
+	}
+	lk.view = View{Version: lk.ver, at: a}
+	if ss.expired(p) {
+		return OK
+	}
+	lk.view.ExpireAt, lk.view.Kind, lk.view.live = p.ExpireAt(), p.Kind(), true
+	if !p.Chunked() {
+		lk.view.Value = p.Value()
+		return OK
+	}
+	v, st := ss.assembleFrom(lk.view, p.Value())
+	lk.view = v
+	if st == OK || st == Cold {
+		return st
+	}
+	return Conflict
+}
+
+// find gives the transaction's key that is k, or nil.
+func (tx *txn) find(k *Key) *lockedKey {
+	i, ok := slices.BinarySearchFunc(tx.keys, k, func(lk lockedKey, k *Key) int {
+		return cmp.Or(cmp.Compare(lk.key.Place, k.Place), cmp.Compare(lk.key.Table, k.Table), bytes.Compare(lk.key.Bytes, k.Bytes))
+	})
+	if !ok {
+		return nil
+	}
+	return &tx.keys[i]
+}
+
+func (ss *Session) txnGet(lk *lockedKey) (View, Status) {
+	if !lk.view.live {
+		return lk.view, NotFound
+	}
+	ss.stat.hits++
+	return lk.view, OK
+}
+
+var errNotLocked = errors.New("the key is not part of the transaction")
+
+// txnPut buffers a write. Its bytes are copied: the caller's may change.
+func (ss *Session) txnPut(k *Key, w Write) Status {
+	lk := ss.tx.find(k)
+	if lk == nil {
+		return ss.fail(errNotLocked)
+	}
+	value := ss.arena.alloc(len(w.Value))
+	copy(value, w.Value)
+	lk.op = opPut
+	lk.e = entry{Header: record.Header{Type: record.TypePut, Kind: w.Kind, Table: k.Table, ExpireAt: w.ExpireAt}, value: value}
+	lk.view.Value, lk.view.ExpireAt, lk.view.Kind, lk.view.live = value, w.ExpireAt, w.Kind, true
+	if w.ExpireAt != 0 && w.ExpireAt <= ss.now {
+		lk.view.live = false
+	}
+	lk.view.Version++
+	return OK
+}
+
+func (ss *Session) txnDelete(k *Key) Status {
+	lk := ss.tx.find(k)
+	if lk == nil {
+		return ss.fail(errNotLocked)
+	}
+	if !lk.view.live {
+		return NotFound
+	}
+	lk.op = opDelete
+	lk.view = View{Version: lk.view.Version + 1, at: lk.view.at, floor: lk.view.floor}
+	ss.stat.deletes++
+	return OK
+}
+
+// Commit makes the transaction's writes part of the log as one batch, shows
+// them, and unlocks. Whatever it returns, the transaction is over.
+func (ss *Session) Commit() Status {
+	if !ss.tx.open {
+		return OK
+	}
+	st := ss.commit()
+	if st != OK {
+		ss.Abort()
+		return st
+	}
+	ss.tx.open = false
+	return OK
+}
+
+func (ss *Session) commit() Status {
+	if st := ss.splitLarge(); st != OK {
+		return st
+	}
+	total := ss.prepare()
+	if total > ss.st.log.MaxEntry() {
+		return ss.fail(fmt.Errorf("%w: the writes of a transaction take %d bytes, at most %d are possible", ErrTooLarge, total, ss.st.log.MaxEntry()))
+	}
+	h := ss.head
+	h.Lock()
+	defer h.Unlock()
+	var at record.Address
+	var room []byte
+	var err error
+	if total > 0 {
+		if at, room, err = h.Reserve(total); err != nil {
+			return ss.fail(err)
+		}
+	}
+	ss.encodeAll(room)
+	ss.showAll(at)
+	if total > 0 {
+		h.Keep(total)
+		h.NoteTombstone(ss.buried())
+	}
+	return OK
+}
+
+// splitLarge writes the pieces of large values, so that what remains of them is small.
+func (ss *Session) splitLarge() Status {
+	for i := range ss.tx.keys {
+		lk := &ss.tx.keys[i]
+		if lk.op == opPut && len(lk.e.value) > ss.st.chunkBytes() {
+			if st := ss.writeChunks(&lk.key, &lk.e); st != OK {
+				return st
+			}
+		}
+	}
+	return OK
+}
+
+// prepare gives every write its entry and version, and adds up their bytes.
+func (ss *Session) prepare() (total int) {
+	for i := range ss.tx.keys {
+		lk := &ss.tx.keys[i]
+		next := lk.ver + 1
+		if lk.old.IsNil() {
+			next = ss.st.floors.of(lk.key.Place).Load() + 1
+		}
+		switch {
+		case lk.op == opDelete && lk.old.IsNil():
+			lk.op = opNone // It came and went within the transaction.
+		case lk.op == opDelete && ss.st.replayed():
+			lk.e = tombstone(ss.st, lk.key.Table, next, new([8]byte))
+			total += lk.e.size(&lk.key)
+		case lk.op == opPut:
+			lk.e.Version = next
+			total += lk.e.size(&lk.key)
+		}
+	}
+	return total
+}
+
+// buried adds up the bytes of the transaction's tombstones.
+func (ss *Session) buried() (n int) {
+	for i := range ss.tx.keys {
+		if lk := &ss.tx.keys[i]; lk.op == opDelete && lk.logs(ss.st) {
+			n += lk.e.size(&lk.key)
+		}
+	}
+	return n
+}
+
+// logs tells whether the key's write has an entry in the log.
+func (lk *lockedKey) logs(st *Store) bool {
+	return lk.op == opPut || lk.op == opDelete && st.replayed()
+}
+
+func (ss *Session) encodeAll(room []byte) {
+	for i := range ss.tx.keys {
+		lk := &ss.tx.keys[i]
+		if lk.logs(ss.st) {
+			n := record.Encode(room, &lk.e.Header, lk.key.Bytes, lk.e.value, ss.st.opts.logged())
+			room = room[n:]
+		}
+	}
+}
+
+// showAll points the index at the new entries, the first of them at a, and
+// unlocks all keys.
+func (ss *Session) showAll(a record.Address) {
+	for i := range ss.tx.keys {
+		lk := &ss.tx.keys[i]
+		switch lk.op {
+		case opPut:
+			ss.showPut(lk, a)
+		case opDelete:
+			ss.showDelete(lk)
+		default:
+			ss.unlockKey(lk)
+		}
+		if lk.logs(ss.st) {
+			a += record.Address(lk.e.size(&lk.key))
+		}
+	}
+}
+
+func (ss *Session) showPut(lk *lockedKey, a record.Address) {
+	was := lk.pr.Address()
+	ss.st.ix.UpdateLocked(&lk.pr, a, false)
+	if lk.old.IsNil() {
+		lk.key.in.count(ss.n, 1, b2i(lk.e.ExpireAt != 0))
+		return
+	}
+	ss.died(was, lk.old)
+	lk.key.in.count(ss.n, 0, b2i(lk.e.ExpireAt != 0)-b2i(lk.old.HasExpiry()))
+}
+
+func (ss *Session) showDelete(lk *lockedKey) {
+	ss.st.floors.raise(lk.key.Place, lk.ver+1)
+	was := lk.pr.Address()
+	ss.st.ix.RemoveLocked(&lk.pr)
+	ss.died(was, lk.old)
+	lk.key.in.count(ss.n, -1, -b2i(lk.old.HasExpiry()))
+}
+
+// Abort forgets the transaction's writes and unlocks its keys.
+func (ss *Session) Abort() {
+	if !ss.tx.open {
+		return
+	}
+	ss.unlock(len(ss.tx.keys))
+	ss.tx.open = false
+}
+
+// unlock unlocks the first n keys, unchanged.
+func (ss *Session) unlock(n int) {
+	for i := range n {
+		ss.unlockKey(&ss.tx.keys[i])
+	}
+}
+
+func (ss *Session) unlockKey(lk *lockedKey) {
+	if lk.held {
+		lk.old.UnlockVersion(lk.ver)
+	}
+	if lk.old.IsNil() {
+		ss.st.ix.RemoveLocked(&lk.pr)
+	} else {
+		ss.st.ix.Unlock(&lk.pr)
+	}
+}
