@@ -16,6 +16,8 @@ type call struct {
 	out  *resp.Writer // appends the reply; knows RESP2 or RESP3
 	now  int64        // unix milliseconds, one per round
 	db   int          // the selected database; SELECT sets conn.db instead
+
+	scratch scratch // memory that handlers build values in
 }
 
 // verdict is what a handler reports back to the loop.

@@ -58,6 +58,7 @@ type conn struct {
 	reply         replyMode
 	closing       bool // answer what was answered so far, then close (QUIT)
 	multi         multiState
+	resume        resumption  // what a handler keeps while it waits for cold keys
 	out           resp.Writer // holds the protocol version
 
 	net netState
@@ -92,6 +93,3 @@ func load(p *atomic.Pointer[string]) string {
 	}
 	return ""
 }
-
-type netState struct{}
-type loop struct{}

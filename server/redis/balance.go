@@ -1,0 +1,142 @@
+package redis
+
+import (
+	"time"
+)
+
+// Loops are added when one is saturated while processors are idle, and given
+// back when fewer suffice: on few cores every loop beyond need takes time from
+// clients, and a busy loop works in larger batches.
+//
+//	a loop above hotLoad for hotWindows windows, half a core idle:
+//	    hand connections to the coolest active loop, or to a further one
+//	all loops together below coolLoad of one loop less, for coolWindows:
+//	    the last loop hands its connections back
+const (
+	balanceMillis = 50
+	hotLoad       = 0.9
+	hotWindows    = 4
+	coolLoad      = 0.6
+	coolWindows   = 40
+	restWindows   = 10 // after a move
+	idleCores     = 0.5
+)
+
+// balancer is a loop's part in the decision.
+type balancer struct {
+	hot, cool int // consecutive windows
+	rest      int // windows to sit out
+	idle      idleMeter
+}
+
+// balance is called when a window of the loop has ended.
+func (l *loop) balance(share float64) {
+	b := &l.balancer
+	active := int(l.srv.active.Load())
+	if l.id >= active {
+		l.moveTo(l.srv.coolest(l, active), len(l.conns))
+		return
+	}
+	if b.rest > 0 {
+		b.rest--
+		return
+	}
+	if share < hotLoad || len(l.conns) < 2 {
+		b.hot = 0
+	} else if b.hot++; b.hot == 1 {
+		b.idle.start()
+	} else if b.hot >= hotWindows {
+		b.hot = 0
+		b.rest = restWindows
+		if b.idle.cores() >= idleCores {
+			l.shed(share, active)
+		}
+	}
+	if l.id == 0 && active > 1 {
+		l.giveBack(active)
+	}
+}
+
+// shed hands connections to a loop that has time for them, so that both have
+// about the same load.
+func (l *loop) shed(share float64, active int) {
+	to := l.srv.coolest(l, active)
+	theirs := 1.0
+	if to != nil {
+		theirs = to.load.utilisation()
+	}
+	if theirs > share/2 {
+		if to = l.srv.activate(active); to == nil {
+			return
+		}
+		theirs = 0
+	}
+	n := int(float64(len(l.conns)) * (share - theirs) / (2 * share))
+	l.moveTo(to, max(n, 1))
+	to.post(message{run: func() { to.balancer.rest = restWindows }})
+}
+
+// giveBack retires the last loop when the others can do its work too.
+func (l *loop) giveBack(active int) {
+	sum := 0.0
+	for _, other := range l.srv.startedLoops()[:active] {
+		sum += other.load.utilisation()
+	}
+	if sum > coolLoad*float64(active-1) {
+		l.balancer.cool = 0
+		return
+	}
+	if l.balancer.cool++; l.balancer.cool < coolWindows {
+		return
+	}
+	l.balancer.cool = 0
+	last := l.srv.startedLoops()[active-1]
+	l.srv.active.Store(int32(active - 1))
+	last.poller.wake() // it finds that it is not active any more
+}
+
+// coolest is the active loop with the least load, other than l; nil for none.
+func (s *Server) coolest(l *loop, active int) *loop {
+	var best *loop
+	for _, other := range s.startedLoops()[:active] {
+		if other != l && (best == nil || other.load.utilisation() < best.load.utilisation()) {
+			best = other
+		}
+	}
+	return best
+}
+
+// activate puts one more loop to work. It returns nil if there are as many as
+// allowed, or if somebody else just did.
+func (s *Server) activate(active int) *loop {
+	s.loopsMu.Lock()
+	defer s.loopsMu.Unlock()
+	if s.stopping || active >= s.maxLoops || int(s.active.Load()) != active {
+		return nil
+	}
+	loops := s.startedLoops()
+	if active == len(loops) {
+		if _, err := s.addLoop(); err != nil {
+			s.log.Error("starting another network loop failed; going on with those there are", "error", err)
+			s.maxLoops = active
+			return nil
+		}
+		loops = s.startedLoops()
+	}
+	s.active.Store(int32(active + 1))
+	return loops[active]
+}
+
+// housekeep does what is due now and then, after a round.
+func (l *loop) housekeep() {
+	if share, ended := l.load.window(balanceMillis * time.Millisecond); ended {
+		if l.srv.adaptive {
+			l.balance(share)
+		}
+		l.drowsy = share < quietLoad && int(l.srv.active.Load()) > l.id
+	}
+	if l.now-l.swept >= sweepMillis {
+		l.swept = l.now
+		l.sweep()
+	}
+}

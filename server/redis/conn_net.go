@@ -1,0 +1,105 @@
+package redis
+
+import (
+	"slices"
+
+	"github.com/ostrodb/ostro/wire/resp"
+)
+
+// netState is what a loop keeps of a connection beside what commands see.
+//
+// Input is read into the loop's window, shared by all connections, and parsed
+// there. Only what cannot be executed yet is copied to in: the beginning of a
+// command, or everything behind a command that waits for a cold key.
+//
+// Replies are counted from the connection's first: those before gone have
+// left the buffer, those before released may be sent, the rest waits for
+// its round to become durable.
+type netState struct {
+	in    []byte     // input that waits; nil for none
+	state resp.State // how far its first command was parsed
+
+	window  []byte // the input being executed; offsets in the batch refer to it
+	pending int    // GETs of this connection in the batch
+
+	gone     int64 // replies that have left the buffer
+	sent     int   // bytes at the buffer's start that the socket took
+	released int64 // replies that may be sent
+
+	interest  uint32 // what epoll watches
+	held      int    // rounds whose replies wait to become durable
+	softSince int64  // when the soft output limit was first exceeded, 0 if it is not
+	slot      int    // in loop.conns
+	failure   error  // a fetch failed: the next command answers this
+
+	queued bool // in loop.active
+	parked bool // waits for a cold key: executes nothing
+	paused bool // too many replies wait: executes nothing
+	more   bool // in loop.again: in holds commands that can run at once
+	eof    bool // nothing will be read any more: close when all is answered
+	closed bool
+}
+
+// waits reports that no further command may run now.
+func (n *netState) waits() bool { return n.parked || n.paused }
+
+// unsent is how many bytes of replies the socket has not taken.
+func (c *conn) unsent() int { return c.out.Len() - c.net.sent }
+
+// replied is the number of bytes of replies so far.
+func (c *conn) replied() int64 { return c.net.gone + int64(c.out.Len()) }
+
+// finished reports that nothing is left to execute or to send.
+func (c *conn) finished() bool {
+	n := &c.net
+	return !n.parked && !n.more && !n.queued && n.pending == 0 && c.unsent() == 0
+}
+
+// room returns space for further input behind in. The buffer grows with the
+// bytes that have arrived, never at once to what the client announced.
+func (n *netState) room() []byte {
+	spare := cap(n.in) - len(n.in)
+	missing := n.state.Need() - len(n.in)
+	if spare == 0 || spare < missing && spare < minReadBytes {
+		grow := max(len(n.in), minReadBytes)
+		if missing > minReadBytes {
+			grow = min(grow, missing)
+		}
+		n.in = slices.Grow(n.in, grow)
+		spare = cap(n.in) - len(n.in)
+	}
+	return n.in[len(n.in) : len(n.in)+spare]
+}
+
+// show publishes what CLIENT LIST reads from other loops.
+func (c *conn) show(now int64, last *command) {
+	if c.lastSeen.Load() != now {
+		c.lastSeen.Store(now)
+	}
+	if last != nil && c.lastCommand.Load() != last {
+		c.lastCommand.Store(last)
+	}
+	if c.shownDB.Load() != int32(c.db) {
+		c.shownDB.Store(int32(c.db))
+	}
+	if proto := int32(c.out.Proto()); c.shownProto.Load() != proto {
+		c.shownProto.Store(proto)
+	}
+	queued := int32(-1)
+	if c.multi.active {
+		queued = int32(len(c.multi.queue))
+	}
+	if c.shownMulti.Load() != queued {
+		c.shownMulti.Store(queued)
+	}
+}
+
+// showBuffers publishes how much waits on both sides.
+func (c *conn) showBuffers() {
+	if n := int64(len(c.net.in)); c.queryBytes.Load() != n {
+		c.queryBytes.Store(n)
+	}
+	if n := int64(c.unsent()); c.outputBytes.Load() != n {
+		c.outputBytes.Store(n)
+	}
+}

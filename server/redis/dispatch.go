@@ -1,0 +1,182 @@
+package redis
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Errors of commands that never ran, in Redis' words.
+const (
+	errNoAuth    = "NOAUTH Authentication required."
+	errNoMulti   = "ERR Command not allowed inside a transaction"
+	unknownBytes = 128 // how much of an unknown command the error shows
+)
+
+// command runs the parsed command, which takes size bytes of the input at
+// pos. It returns false if the connection has to wait before the command can
+// be answered: then the input from pos on was put aside.
+func (l *loop) command(c *conn, pos, size int) bool {
+	args := l.parser.Args
+	cmd := lookup(args[0])
+	if cmd == commandGet && len(args) == 2 && c.plain() && l.pause.until == 0 {
+		return l.batchGet(c, pos, args[1])
+	}
+	if c.net.pending > 0 {
+		l.flushBatch() // replies keep their order
+		if c.net.parked {
+			return false
+		}
+		l.call.conn, l.call.out = c, &c.out
+	}
+	start := c.out.Len()
+	switch {
+	case c.net.failure != nil:
+		c.out.Error("ERR " + c.net.failure.Error())
+		c.net.failure = nil
+	case !l.admit(c, cmd, args):
+		// The refusal is written.
+	case c.multi.active && cmd.flags&flagDirect == 0:
+		c.enqueueMulti(cmd, args)
+	case l.pause.until != 0 && l.postpones(c, cmd):
+		l.postpone(c, pos)
+		return false
+	case l.invoke(c, cmd, args, size) == cold:
+		c.out.Truncate(start)
+		l.parkCommand(c, pos)
+		return false
+	}
+	if c.reply != replyOn {
+		c.dropReply(start)
+	}
+	return true
+}
+
+// plain reports that commands run at once and are answered.
+func (c *conn) plain() bool {
+	return c.authenticated && !c.multi.active && c.reply == replyOn && c.net.failure == nil
+}
+
+// admit checks whether a command may run, and answers why not.
+func (l *loop) admit(c *conn, cmd *command, args [][]byte) bool {
+	var refusal string
+	switch {
+	case cmd == nil:
+		if isWebRequest(args[0]) {
+			l.refuseWebRequest(c)
+			return false
+		}
+		refusal = unknownCommand(args)
+	case !cmd.acceptsArgs(len(args)):
+		refusal = "ERR wrong number of arguments for '" + cmd.name + "' command"
+	case !c.authenticated && cmd.flags&flagNoAuth == 0 && l.srv.authRequired():
+		refusal = errNoAuth
+	case c.multi.active && cmd.flags&flagNoMulti != 0:
+		refusal = errNoMulti
+	default:
+		return true
+	}
+	c.multi.dirty = c.multi.dirty || c.multi.active
+	c.out.Error(refusal)
+	l.tally.refused(cmd, refusal)
+	return false
+}
+
+// invoke runs the handler and counts it.
+func (l *loop) invoke(c *conn, cmd *command, args [][]byte, size int) verdict {
+	start := c.out.Len()
+	l.call.cmd, l.call.args, l.call.db = cmd, args, c.db
+	l.last = cmd
+	var v verdict
+	if cmd.quick && size <= timedBytes && !l.tally.timeAll {
+		v = cmd.run(&l.call)
+	} else {
+		v = l.timed(cmd)
+	}
+	if v == cold {
+		return cold
+	}
+	l.tally.ran(cmd)
+	if c.out.Len() > start && c.out.Bytes()[start] == '-' {
+		l.tally.failed(cmd, c.out.Bytes()[start+1:])
+	}
+	return done
+}
+
+// timed runs the handler with a clock and logs it if it is slow. Quick
+// commands run without, unless the slow log wants to know.
+func (l *loop) timed(cmd *command) verdict {
+	began := l.load.clock()
+	v := cmd.run(&l.call)
+	if v == cold {
+		return cold
+	}
+	nanos := l.load.clock() - began
+	l.tally.took(cmd, nanos)
+	limit := l.srv.settings.slowlogMicros.Load()
+	if micros := nanos / 1000; limit >= 0 && micros >= limit && cmd.flags&flagSkipSlowlog == 0 {
+		l.srv.slowlog.add(&l.call, micros)
+	}
+	return v
+}
+
+// enqueueMulti copies a command for EXEC.
+func (c *conn) enqueueMulti(cmd *command, args [][]byte) {
+	total := 0
+	for _, a := range args {
+		total += len(a)
+	}
+	bytes := make([]byte, 0, total)
+	copies := make([][]byte, len(args))
+	for i, a := range args {
+		start := len(bytes)
+		bytes = append(bytes, a...)
+		copies[i] = bytes[start:len(bytes):len(bytes)]
+	}
+	c.multi.queue = append(c.multi.queue, queued{cmd: cmd, args: copies})
+	c.out.SimpleString("QUEUED")
+}
+
+// dropReply removes what a command answered that should not answer.
+func (c *conn) dropReply(start int) {
+	c.out.Truncate(start)
+	switch c.reply {
+	case replySkipNext:
+		c.reply = replySkip
+	case replySkip:
+		c.reply = replyOn
+	}
+}
+
+// authRequired reports whether clients must show a password.
+func (s *Server) authRequired() bool { return *s.settings.requirePass.Load() != "" }
+
+// unknownCommand is the error for a command that does not exist.
+func unknownCommand(args [][]byte) string {
+	var shown strings.Builder
+	for _, a := range args[1:] {
+		if shown.Len() >= unknownBytes {
+			break
+		}
+		shown.WriteString("'" + firstBytes(a, unknownBytes-shown.Len()) + "' ")
+	}
+	return "ERR unknown command '" + firstBytes(args[0], unknownBytes) + "', with args beginning with: " + shown.String()
+}
+
+// firstBytes is what C prints of b with %.*s.
+func firstBytes(b []byte, n int) string {
+	if end := bytes.IndexByte(b, 0); end >= 0 {
+		b = b[:end]
+	}
+	return string(b[:min(n, len(b))])
+}
+
+// isWebRequest recognises the first words of an HTTP request, which a web
+// page may make a browser send to us.
+func isWebRequest(name []byte) bool {
+	return strings.EqualFold(string(name), "post") || strings.EqualFold(string(name), "host:")
+}
+
+func (l *loop) refuseWebRequest(c *conn) {
+	l.srv.log.Warn("possible security attack: a client speaks HTTP (POST or Host:), perhaps a browser misled by a web page; connection closed", "client", c.addr)
+	c.closing = true
+}

@@ -1,0 +1,91 @@
+package redis
+
+import "github.com/ostrodb/ostro/engine/store"
+
+// hold is a round whose replies wait until what it wrote or read is durable.
+// The loop goes on serving meanwhile.
+//
+// Invariant: holds are released in order, and a connection with replies in
+// one gets no reply past it. So its replies keep their order even when a
+// later round needs to wait for nothing.
+type hold struct {
+	ticket store.Ticket
+	conns  []heldReplies
+}
+
+// heldReplies are a connection's replies up to an end, see conn.replied.
+type heldReplies struct {
+	c   *conn
+	end int64
+}
+
+// sendOrHold sends the round's replies, or keeps back those that must wait.
+func (l *loop) sendOrHold(t store.Ticket) {
+	durable := l.sess.Durable(t)
+	h := hold{ticket: t}
+	for i, c := range l.active {
+		l.active[i] = nil
+		c.net.queued = false
+		switch {
+		case c.net.closed:
+		case durable && c.net.held == 0:
+			c.net.released = c.replied()
+			l.write(c)
+		default:
+			if h.conns == nil {
+				h.conns = l.spareHold()
+			}
+			c.net.held++
+			h.conns = append(h.conns, heldReplies{c, c.replied()})
+		}
+	}
+	l.active = l.active[:0]
+	if h.conns != nil {
+		l.held = append(l.held, h)
+		l.sess.Notify(l.durableMoved)
+		l.releaseHeld() // The mark may have moved before we asked.
+	}
+}
+
+// releaseHeld sends the replies of all rounds that are durable now.
+func (l *loop) releaseHeld() {
+	n := 0
+	for n < len(l.held) && l.sess.Durable(l.held[n].ticket) {
+		conns := l.held[n].conns
+		for i, r := range conns {
+			conns[i] = heldReplies{}
+			r.c.net.held--
+			if !r.c.net.closed {
+				r.c.net.released = r.end
+				l.write(r.c)
+			}
+		}
+		l.spare = append(l.spare, conns[:0])
+		n++
+	}
+	if n == 0 {
+		return
+	}
+	left := copy(l.held, l.held[n:])
+	clear(l.held[left:])
+	l.held = l.held[:left]
+	if left > 0 {
+		l.sess.Notify(l.durableMoved)
+	}
+}
+
+// durableMoved is called from another goroutine.
+func (l *loop) durableMoved() {
+	l.moved.Store(true)
+	l.poller.wake()
+}
+
+func (l *loop) spareHold() []heldReplies {
+	n := len(l.spare)
+	if n == 0 {
+		return make([]heldReplies, 0, 16)
+	}
+	s := l.spare[n-1]
+	l.spare = l.spare[:n-1]
+	return s
+}

@@ -1,0 +1,260 @@
+package redis
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/wire/resp"
+)
+
+const (
+	windowBytes  = 256 << 10 // a loop's input of one round
+	readBytes    = 64 << 10  // most that one connection gives per round
+	minReadBytes = 16 << 10
+	eventsAtOnce = 256
+
+	// A connection whose replies grow beyond this in one round goes on in the
+	// next, so that others have their turn and the socket takes some.
+	replySliceBytes = 256 << 10
+	// A connection with so many replies unsent executes nothing until its
+	// client has read some.
+	replyPauseBytes = 64 << 20
+)
+
+// loop serves connections: one goroutine on one thread with one session. It
+// works in rounds:
+//
+//	wait for events
+//	begin; for each ready connection: one read, all complete commands; seal; end
+//	one write per connection that has replies
+//
+// Nothing in a round blocks. A command that misses a key in memory parks its
+// connection (park.go); replies that are not durable yet are held (hold.go).
+//
+// Everything belongs to the loop's goroutine but for poller.wake, the inbox,
+// and what is atomic.
+type loop struct {
+	srv    *Server
+	id     int
+	poller poller
+	inbox  inbox
+	sess   *store.Session
+
+	parser resp.Parser
+	call   call
+	batch  batch
+	tally  tally
+	pool   buffers
+
+	conns  []*conn // served here, in no order; conn.net.slot is the index
+	byFD   []*conn
+	listen []*listener // accepted here; only the first loop has any
+	active []*conn     // have replies of this round
+	again  []*conn     // have commands that can run without reading more
+	held   []hold      // rounds that wait to become durable, oldest first
+	spare  [][]heldReplies
+	moved  atomic.Bool // the durable mark moved
+
+	parks    []*park // fetches to start when the round is over
+	resumed  []*park // fetches whose commands run in this round
+	fetching int     // fetches under way
+
+	window    []byte
+	windowEnd int
+	open      bool // between Begin and End
+	now       int64
+	last      *command // the last one that ran
+	pause     pauseView
+	stop      bool  // shutting down: no more input
+	swept     int64 // when timeouts were last looked at
+
+	acceptLogged int64
+
+	load     loadMeter
+	balancer balancer
+	drowsy   bool         // so little to do that it need not wake to say so
+	num      atomic.Int64 // len(conns), for others
+	wg       *sync.WaitGroup
+}
+
+func (s *Server) newLoop(id int) (*loop, error) {
+	sess, err := s.store.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{srv: s, id: id, sess: sess, window: make([]byte, windowBytes), wg: &s.loopsDone}
+	if err := l.poller.open(eventsAtOnce); err != nil {
+		sess.Close()
+		return nil, err
+	}
+	l.call = call{srv: s, ss: sess}
+	l.tally.init()
+	l.load.start()
+	return l, nil
+}
+
+// run is the loop's goroutine. It ends when the server shuts down and every
+// connection is closed.
+func (l *loop) run() {
+	runtime.LockOSThread()
+	defer l.wg.Done()
+	defer l.release()
+	for !l.stop || len(l.conns) > 0 {
+		l.round(l.events())
+	}
+}
+
+// release gives back what the loop holds.
+func (l *loop) release() {
+	l.abandonParked()
+	l.closeListeners()
+	l.sess.Close()
+	l.poller.close()
+}
+
+// events returns what is ready, waiting for it if there is nothing else to do.
+func (l *loop) events() []unix.EpollEvent {
+	events := l.poller.poll()
+	if len(events) > 0 || len(l.again) > 0 {
+		return events
+	}
+	events = l.poller.wait(l.patience())
+	l.load.resume()
+	return events
+}
+
+// patience is how many milliseconds the loop may sleep before it has to look
+// at timeouts; negative: as long as it likes.
+func (l *loop) patience() int {
+	switch {
+	case l.stop:
+		return 10
+	case len(l.pause.conns) > 0:
+		return int(max(l.pause.until-l.now, 1))
+	case len(l.conns) > 0 && (l.srv.settings.timeoutMillis.Load() > 0 || l.srv.settings.outputSoft.Load() > 0):
+		return sweepMillis
+	case !l.drowsy && l.srv.adaptive && l.srv.active.Load() > 1:
+		return balanceMillis
+	}
+	return -1
+}
+
+// round handles one batch of events.
+func (l *loop) round(events []unix.EpollEvent) {
+	l.now = time.Now().UnixMilli()
+	l.call.now = l.now
+	l.lookAtPause()
+	for _, e := range events {
+		if int(e.Fd) == l.poller.event {
+			l.poller.drained()
+			l.takeInbox()
+		}
+	}
+	if l.moved.Load() && l.moved.Swap(false) {
+		l.releaseHeld()
+	}
+	l.goOn()
+	for _, e := range events {
+		l.handle(int(e.Fd), e.Events)
+	}
+	l.finish()
+	l.tally.publish(l.load.lap(), l.srv.settings.slowlogMicros.Load())
+	l.housekeep()
+}
+
+// handle serves one event.
+func (l *loop) handle(fd int, ready uint32) {
+	if fd < len(l.byFD) {
+		if c := l.byFD[fd]; c != nil {
+			l.serve(c, ready)
+			return
+		}
+	}
+	for _, ln := range l.listen {
+		if ln.fd == fd {
+			l.accept(ln)
+		}
+	}
+}
+
+// serve reacts to what epoll reported of a connection.
+func (l *loop) serve(c *conn, ready uint32) {
+	if ready&writable != 0 {
+		l.write(c)
+	}
+	n := &c.net
+	switch {
+	case n.closed || ready&^writable == 0 || n.more:
+		// Closed by the write; or nothing to read; or not its turn to read.
+	case !n.waits() && !n.eof:
+		l.read(c)
+	case ready&hungUp != 0:
+		l.close(c) // Nobody is left to answer.
+	default:
+		l.watch(c, n.interest&^readable)
+	}
+}
+
+// goOn runs commands that were left over from earlier rounds.
+func (l *loop) goOn() {
+	again := l.again
+	l.again = l.again[len(l.again):]
+	for i, c := range again {
+		again[i] = nil
+		if c.net.closed || !c.net.more {
+			continue
+		}
+		c.net.more = false
+		if !c.net.waits() {
+			l.execute(c, c.net.in, true)
+		}
+	}
+	if len(l.again) == 0 {
+		l.again = again[:0]
+	}
+}
+
+// begin opens the session for this round, once something needs it.
+func (l *loop) begin() {
+	if !l.open {
+		l.open = true
+		l.sess.Begin()
+	}
+}
+
+// finish ends a round: answers what is still in the batch, seals what was
+// written, and sends the replies or holds them until they are durable.
+func (l *loop) finish() {
+	l.flushBatch()
+	if !l.open {
+		return
+	}
+	l.open = false
+	ticket := l.sess.Seal()
+	l.sess.End()
+	l.releaseResumed()
+	l.startParked()
+	l.sendOrHold(ticket)
+	l.windowEnd = 0
+}
+
+// enqueue notes that c has replies in this round.
+func (l *loop) enqueue(c *conn) {
+	if !c.net.queued {
+		c.net.queued = true
+		l.active = append(l.active, c)
+	}
+}
+
+// continueLater lets c run the commands in its buffer in the next round.
+func (l *loop) continueLater(c *conn) {
+	if !c.net.more {
+		c.net.more = true
+		l.again = append(l.again, c)
+	}
+}

@@ -1,0 +1,115 @@
+package redis
+
+import (
+	"encoding/binary"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	readable = uint32(unix.EPOLLIN)
+	writable = uint32(unix.EPOLLOUT)
+	hungUp   = uint32(unix.EPOLLHUP | unix.EPOLLERR)
+)
+
+// poller waits for sockets (epoll, level-triggered) and for wake, which any
+// goroutine may call. Everything else belongs to one loop.
+type poller struct {
+	epoll  int
+	event  int // eventfd; wake writes to it
+	woken  atomic.Bool
+	events []unix.EpollEvent
+}
+
+func (p *poller) open(maxEvents int) error {
+	var err error
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	if p.event, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		_ = unix.Close(p.epoll)
+		return err
+	}
+	p.events = make([]unix.EpollEvent, maxEvents)
+	return p.add(p.event, readable)
+}
+
+func (p *poller) close() {
+	_ = unix.Close(p.epoll)
+	_ = unix.Close(p.event)
+}
+
+func (p *poller) add(fd int, interest uint32) error {
+	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: interest, Fd: int32(fd)})
+}
+
+func (p *poller) modify(fd int, interest uint32) error {
+	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: interest, Fd: int32(fd)})
+}
+
+func (p *poller) remove(fd int) error {
+	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, fd, nil)
+}
+
+// poll returns the events that are there already. It does not tell the Go
+// scheduler about the system call, which takes a microsecond at most.
+func (p *poller) poll() []unix.EpollEvent {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll),
+		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), 0, 0, 0)
+	if errno != 0 {
+		return nil
+	}
+	return p.events[:n]
+}
+
+// wait blocks until there are events or the time is over; negative: no limit.
+// The scheduler may use the processor meanwhile, and the collector need not
+// wait for us.
+func (p *poller) wait(millis int) []unix.EpollEvent {
+	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll),
+		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(millis), 0, 0)
+	if errno != 0 {
+		return nil // EINTR: a signal of the Go runtime
+	}
+	return p.events[:n]
+}
+
+// wake makes the loop's current or next wait return.
+func (p *poller) wake() {
+	if p.woken.Swap(true) {
+		return
+	}
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	_, _ = unix.Write(p.event, one[:])
+}
+
+// drained must be called before the loop looks for what it was woken for.
+func (p *poller) drained() {
+	var count [8]byte
+	_, _ = unix.Read(p.event, count[:])
+	p.woken.Store(false)
+}
+
+// receive reads what is there, without blocking.
+func receive(fd int, b []byte) (int, syscall.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
+
+// send writes what the socket takes, without blocking.
+func send(fd int, b []byte) (int, syscall.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd),
+		uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), 0
+}
