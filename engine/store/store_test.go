@@ -38,11 +38,17 @@ func session(t testing.TB, st *store.Store) *store.Session {
 // configs are the kinds of store that behave alike.
 func configs() map[string]func(testing.TB) store.Options {
 	return map[string]func(testing.TB) store.Options{
-		"memory":     func(testing.TB) store.Options { return store.Options{} },
-		"checkpoint": func(testing.TB) store.Options { return store.Options{Device: device.NewMemory(), Durability: store.Checkpoint} },
-		"everysec":   func(testing.TB) store.Options { return store.Options{Device: device.NewMemory(), Durability: store.EverySec} },
-		"always":     func(testing.TB) store.Options { return store.Options{Device: device.NewMemory(), Durability: store.Always} },
-		"disk":       func(t testing.TB) store.Options { return store.Options{Dir: t.TempDir(), Durability: store.EverySec} },
+		"memory": func(testing.TB) store.Options { return store.Options{} },
+		"checkpoint": func(testing.TB) store.Options {
+			return store.Options{Device: device.NewMemory(), Durability: store.Checkpoint}
+		},
+		"everysec": func(testing.TB) store.Options {
+			return store.Options{Device: device.NewMemory(), Durability: store.EverySec}
+		},
+		"always": func(testing.TB) store.Options {
+			return store.Options{Device: device.NewMemory(), Durability: store.Always}
+		},
+		"disk": func(t testing.TB) store.Options { return store.Options{Dir: t.TempDir(), Durability: store.EverySec} },
 	}
 }
 

@@ -53,10 +53,8 @@ func (ss *Session) Lock(keys []Key) Status {
 	for _, k := range keys {
 		ss.tx.keys = append(ss.tx.keys, lockedKey{key: k})
 	}
-	slices.SortFunc(ss.tx.keys, func(a, b lockedKey) int {
-		return cmp.Or(cmp.Compare(a.key.Place, b.key.Place), cmp.Compare(a.key.Table, b.key.Table), bytes.Compare(a.key.Bytes, b.key.Bytes))
-	})
-	ss.tx.keys = slices.CompactFunc(ss.tx.keys, func(a, b lockedKey) bool { return a.key.is(&b.key) })
+	slices.SortFunc(ss.tx.keys, func(a, b lockedKey) int { return a.key.compare(&b.key) })
+	ss.tx.keys = slices.CompactFunc(ss.tx.keys, func(a, b lockedKey) bool { return a.key.compare(&b.key) == 0 })
 	if st := ss.warm(); st != OK {
 		return st
 	}
@@ -70,8 +68,15 @@ func (ss *Session) Lock(keys []Key) Status {
 	return OK
 }
 
-func (k *Key) is(o *Key) bool {
-	return k.Place == o.Place && k.Table == o.Table && bytes.Equal(k.Bytes, o.Bytes)
+// compare orders keys by place, which is the order that transactions lock in.
+func (k *Key) compare(o *Key) int {
+	if c := cmp.Compare(k.Place, o.Place); c != 0 {
+		return c
+	}
+	if c := cmp.Compare(k.Table, o.Table); c != 0 {
+		return c
+	}
+	return bytes.Compare(k.Bytes, o.Bytes)
 }
 
 // warm looks for records that must be fetched before anything is locked, large
@@ -189,13 +194,19 @@ func (ss *Session) lockedView(lk *lockedKey, a record.Address) Status {
 
 // find gives the transaction's key that is k, or nil.
 func (tx *txn) find(k *Key) *lockedKey {
-	i, ok := slices.BinarySearchFunc(tx.keys, k, func(lk lockedKey, k *Key) int {
-		return cmp.Or(cmp.Compare(lk.key.Place, k.Place), cmp.Compare(lk.key.Table, k.Table), bytes.Compare(lk.key.Bytes, k.Bytes))
-	})
-	if !ok {
-		return nil
+	low, high := 0, len(tx.keys)
+	for low < high {
+		mid := (low + high) / 2
+		switch c := tx.keys[mid].key.compare(k); {
+		case c == 0:
+			return &tx.keys[mid]
+		case c < 0:
+			low = mid + 1
+		default:
+			high = mid
+		}
 	}
-	return &tx.keys[i]
+	return nil
 }
 
 func (ss *Session) txnGet(lk *lockedKey) (View, Status) {
