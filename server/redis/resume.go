@@ -1,0 +1,9 @@
+package redis
+
+// resumption is what a command keeps on its connection while it waits for cold
+// keys. Most commands keep nothing: they run again from their start. These two
+// cannot, for one would never end and the other would act twice.
+type resumption struct {
+	keys keysProgress
+	exec execProgress
+}

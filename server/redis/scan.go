@@ -1,0 +1,188 @@
+package redis
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/wire/resp"
+)
+
+// scanFilter is which keys SCAN and KEYS show.
+type scanFilter struct {
+	pattern []byte // nil: all
+	kind    []byte // name of the type; nil: all
+}
+
+func (f *scanFilter) matches(key []byte, v *store.View) bool {
+	return (f.pattern == nil || globMatch(f.pattern, key, false)) &&
+		(f.kind == nil || equalFold(f.kind, kindName(v.Kind)))
+}
+
+// match sets the pattern; a lone star also matches the empty key.
+func (f *scanFilter) match(pattern []byte) {
+	if string(pattern) != "*" {
+		f.pattern = pattern
+	}
+}
+
+// keyList collects keys as bulk strings.
+type keyList struct {
+	encoded resp.Writer
+	n       int
+}
+
+func (l *keyList) reset() {
+	l.encoded.Truncate(0)
+	l.n = 0
+}
+
+func (l *keyList) add(key []byte) {
+	l.encoded.Bulk(key)
+	l.n++
+}
+
+// answer writes the keys as an array.
+func (l *keyList) answer(w *resp.Writer) {
+	w.Array(l.n)
+	w.Raw(l.encoded.Bytes())
+}
+
+func scan(c *call) verdict {
+	cursor, ok := parseCursor(c.args[1])
+	if !ok {
+		return c.fail("ERR invalid cursor")
+	}
+	filter, count, ok := c.scanOptions()
+	if !ok {
+		return done
+	}
+	list := &c.scratch.list
+	list.reset()
+	next, st := c.ss.Scan(c.db, cursor, count, func(key []byte, v *store.View) {
+		if filter.matches(key, v) {
+			list.add(key)
+		}
+	})
+	if st != store.OK {
+		return c.stopped(st)
+	}
+	c.out.Array(2)
+	var digits [20]byte
+	c.out.Bulk(strconv.AppendUint(digits[:0], next, 10))
+	list.answer(c.out)
+	return done
+}
+
+// scanOptions reads SCAN's options, or answers with an error.
+func (c *call) scanOptions() (f scanFilter, count int, ok bool) {
+	count = 10
+	for i := 2; i < len(c.args); i += 2 {
+		hasValue := i+1 < len(c.args)
+		switch {
+		case hasValue && c.is(i, "count"):
+			n, ok := c.intArg(i + 1)
+			if !ok {
+				return f, 0, false
+			}
+			if n < 1 {
+				c.out.Error(errSyntax)
+				return f, 0, false
+			}
+			count = int(min(n, mostScanned))
+		case hasValue && c.is(i, "match"):
+			f.match(c.args[i+1])
+		case hasValue && c.is(i, "type"):
+			f.kind = c.args[i+1]
+		default:
+			c.out.Error(errSyntax)
+			return f, 0, false
+		}
+	}
+	return f, count, true
+}
+
+const (
+	mostScanned = 1 << 16 // keys that one SCAN looks at; they must fit into memory at once
+	keysStep    = 1 << 10 // keys that KEYS looks at between two chances to wait for cold ones
+)
+
+// parseCursor reads a cursor as C's strtoul does: a sign may stand before it, and
+// the empty string is 0.
+func parseCursor(b []byte) (uint64, bool) {
+	b = []byte(cString(b))
+	if len(b) == 0 {
+		return 0, true
+	}
+	negative := b[0] == '-'
+	if negative || b[0] == '+' {
+		b = b[1:]
+	}
+	var n uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || n > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	if negative {
+		n = -n
+	}
+	return n, len(b) > 0
+}
+
+// keysProgress is how far KEYS came. It may look at far more keys than fit into
+// memory, so it must not begin again whenever some are cold.
+type keysProgress struct {
+	under  bool // a KEYS waits for cold keys
+	cursor uint64
+	found  keyList
+}
+
+func keys(c *call) verdict {
+	p := &c.conn.resume.keys
+	if !p.under {
+		p.cursor = 0
+		p.found.reset()
+	}
+	var filter scanFilter
+	filter.match(c.args[1])
+	for {
+		kept, keptBytes := p.found.n, p.found.encoded.Len()
+		next, st := c.ss.Scan(c.db, p.cursor, keysStep, func(key []byte, v *store.View) {
+			if filter.matches(key, v) {
+				p.found.add(key)
+			}
+		})
+		if p.under = st == store.Cold; st != store.OK {
+			p.found.n = kept
+			p.found.encoded.Truncate(keptBytes)
+			return c.stopped(st)
+		}
+		if p.cursor = next; next == 0 {
+			break
+		}
+	}
+	p.found.answer(c.out)
+	*p = keysProgress{}
+	return done
+}
+
+func randomkey(c *call) verdict {
+	key, st := c.ss.RandomKey(c.db, c.scratch.value[:0])
+	switch st {
+	case store.OK:
+		c.out.Bulk(key)
+	case store.NotFound:
+		c.out.Null()
+	default:
+		return c.stopped(st)
+	}
+	return done
+}
+
+func dbsize(c *call) verdict {
+	n, _ := c.srv.store.Count(c.db)
+	return c.int(n)
+}

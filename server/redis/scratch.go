@@ -1,0 +1,61 @@
+package redis
+
+import "github.com/ostrodb/ostro/engine/store"
+
+// scratch is memory that handlers build values and lists of keys in. It belongs
+// to a worker's call and is used again by the next command, so nothing in it
+// outlives a handler.
+type scratch struct {
+	value    []byte
+	keys     []store.Key
+	list     keyList
+	views    [batchKeys]store.View
+	statuses [batchKeys]store.Status
+}
+
+const (
+	batchKeys      = 64      // keys whose cache misses the store overlaps best
+	keepValueBytes = 1 << 20 // a larger buffer is given back to the collector
+)
+
+// sized returns n bytes of undefined content.
+func (s *scratch) sized(n int) []byte {
+	if n > keepValueBytes {
+		return make([]byte, n)
+	}
+	if cap(s.value) < n {
+		s.value = make([]byte, n, 2*n)
+	}
+	s.value = s.value[:n]
+	return s.value
+}
+
+// keysAt collects the keys at every step-th argument from first on.
+func (c *call) keysAt(first, step int) []store.Key {
+	keys := c.scratch.keys[:0]
+	for i := first; i < len(c.args); i += step {
+		keys = append(keys, c.key(i))
+	}
+	c.scratch.keys = keys
+	return keys
+}
+
+// readEach gets all the keys in batches and hands each view to f in order. If one
+// of them is cold the rest are still asked for, so that one fetch brings them all.
+func (c *call) readEach(keys []store.Key, f func(v store.View, found bool)) store.Status {
+	s, result := &c.scratch, store.OK
+	for len(keys) > 0 {
+		n := min(len(keys), batchKeys)
+		c.ss.GetBatch(keys[:n], s.views[:n], s.statuses[:n])
+		for i, st := range s.statuses[:n] {
+			switch {
+			case st != store.OK && st != store.NotFound:
+				result = st
+			case result == store.OK:
+				f(s.views[i], st == store.OK)
+			}
+		}
+		keys = keys[n:]
+	}
+	return result
+}
