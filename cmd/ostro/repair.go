@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// hold keeps servers away from the directory while it is checked. To write it
+// must have it alone, which also removes unfinished files.
+func (d *dataDir) hold(alone bool) (release func(), err error) {
+	if alone {
+		disk, err := device.OpenDisk(d.path)
+		if err != nil {
+			return nil, err
+		}
+		return disk.Lock()
+	}
+	f, err := os.Open(filepath.Join(d.path, "LOCK"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("%s is in use by %s: stop it first, or use `ostro inspect`, which does not mind", d.path, d.inUse())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// repair mends what the findings name, and notes in each what was done. It
+// never touches bytes that are whole.
+func repair(d *dataDir, v *verdict, quarantine bool) error {
+	for i := range v.Findings {
+		f := &v.Findings[i]
+		var err error
+		switch {
+		case f.Segment == nil:
+			f.Repaired = swept(f.Path)
+		case f.Severity == harmless:
+			f.Repaired, err = cutTail(d, *f.Segment)
+		case quarantine:
+			f.Repaired, err = setAside(d, *f.Segment)
+		}
+		if err != nil {
+			return fmt.Errorf("repair segment %d: %w", *f.Segment, err)
+		}
+	}
+	return nil
+}
+
+// swept tells that taking the lock has removed an unfinished file.
+func swept(path string) string {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return "removed"
+	}
+	return ""
+}
+
+// cutTail ends a segment behind its last good seal.
+func cutTail(d *dataDir, id record.SegmentID) (string, error) {
+	f, r, b, err := d.rescan(id)
+	if err != nil {
+		return "", err
+	}
+	if r.UsedBytes == 0 {
+		if err := os.Remove(f.path); err != nil {
+			return "", err
+		}
+		return "removed, for no batch of it ever arrived", syncFolder(f.path)
+	}
+	if err := writeWhole(f.path, sealed(b, &r)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("cut at byte %d", r.UsedBytes), nil
+}
+
+// setAside moves a damaged segment to quarantine and puts its good prefix in
+// its place. The damaged file is safe in quarantine before anything changes.
+func setAside(d *dataDir, id record.SegmentID) (string, error) {
+	f, r, b, err := d.rescan(id)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(d.path, quarantineFolder)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	aside := filepath.Join(folder, filepath.Base(f.path))
+	if err := writeWhole(aside, b); err != nil {
+		return "", err
+	}
+	if r.UsedBytes == 0 || r.State == stateFormat {
+		if err := os.Remove(f.path); err != nil {
+			return "", err
+		}
+		return "moved to " + aside, syncFolder(f.path)
+	}
+	if err := writeWhole(f.path, sealed(b, &r)); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("copied to %s and cut at byte %d; %d entries were kept", aside, r.UsedBytes, r.Entries), nil
+}
+
+func (d *dataDir) rescan(id record.SegmentID) (segmentFile, segmentReport, []byte, error) {
+	f, err := d.find(fmt.Sprint(uint64(id)))
+	if err != nil {
+		return f, segmentReport{}, nil, err
+	}
+	r, b, err := scanSegment(f)
+	return f, r, b, err
+}
+
+// sealed is the good prefix of a segment, closed.
+func sealed(b []byte, r *segmentReport) []byte {
+	whole := append([]byte(nil), b[:r.UsedBytes]...)
+	if !r.extent.Closed {
+		whole = append(whole, make([]byte, record.SealBytes)...)
+		r.extent.Chain.PutSeal(whole[r.UsedBytes:], true)
+	}
+	return whole
+}
+
+// writeWhole replaces a file in one step that survives a loss of power.
+func writeWhole(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+tempSuffix)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return syncFolder(path)
+}
+
+// syncFolder makes a rename or removal in the file's folder durable.
+func syncFolder(path string) error {
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,347 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// dataDir is a data directory as its files show it, without a store. It only
+// reads; repairs are in repair.go.
+type dataDir struct {
+	path     string
+	segments []segmentFile // by id
+	strays   []string      // files that no store of this version puts there
+	temps    []string      // unfinished writes; harmless
+}
+
+// segmentFile is one file of DIR/segments.
+type segmentFile struct {
+	id    record.SegmentID
+	path  string
+	bytes int64
+}
+
+const (
+	segmentsFolder   = "segments"
+	quarantineFolder = "quarantine"
+	segmentSuffix    = ".seg"
+	tempSuffix       = ".tmp"
+)
+
+// openDataDir lists what is there.
+func openDataDir(path string) (*dataDir, error) {
+	d := &dataDir{path: path}
+	entries, err := os.ReadDir(filepath.Join(path, segmentsFolder))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef("%s is not a data directory: it has no folder called %s", path, segmentsFolder)
+	case err != nil:
+		return nil, fmt.Errorf("list segments: %w", err)
+	}
+	for _, e := range entries {
+		if err := d.place(e); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(d.segments, func(a, b segmentFile) int { return cmp.Compare(a.id, b.id) })
+	tops, err := os.ReadDir(path)
+	if err != nil {
+		return nil, fmt.Errorf("list the data directory: %w", err)
+	}
+	for _, e := range tops {
+		if strings.HasSuffix(e.Name(), tempSuffix) {
+			d.temps = append(d.temps, filepath.Join(path, e.Name()))
+		}
+	}
+	return d, nil
+}
+
+// place sorts one file of the segments folder.
+func (d *dataDir) place(e fs.DirEntry) error {
+	path := filepath.Join(d.path, segmentsFolder, e.Name())
+	id, ok := parseSegmentName(e.Name())
+	switch {
+	case strings.HasSuffix(e.Name(), tempSuffix):
+		d.temps = append(d.temps, path)
+		return nil
+	case !ok || !e.Type().IsRegular():
+		d.strays = append(d.strays, path)
+		return nil
+	}
+	info, err := e.Info()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // A running server cleaned it away.
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", path, err)
+	}
+	d.segments = append(d.segments, segmentFile{id: id, path: path, bytes: info.Size()})
+	return nil
+}
+
+func parseSegmentName(name string) (record.SegmentID, bool) {
+	digits, ok := strings.CutSuffix(name, segmentSuffix)
+	n, err := strconv.ParseUint(digits, 16, 64)
+	return record.SegmentID(n), ok && err == nil && len(digits) == 16
+}
+
+// totalBytes is the size of all segments.
+func (d *dataDir) totalBytes() (sum int64) {
+	for _, s := range d.segments {
+		sum += s.bytes
+	}
+	return sum
+}
+
+// inUse tells which process has the directory; nothing if none does.
+func (d *dataDir) inUse() string {
+	f, err := os.Open(filepath.Join(d.path, "LOCK"))
+	if err != nil {
+		return ""
+	}
+	defer f.Close() // which also gives up the lock
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		return ""
+	}
+	var text [20]byte
+	n, _ := f.Read(text[:])
+	return "process " + cmp.Or(strings.TrimSpace(string(text[:n])), "unknown")
+}
+
+// tablesFile is DIR/tables.json: which table each database has. Records of
+// other tables were flushed.
+type tablesFile struct {
+	Next record.TableID   `json:"next"`
+	DB   []record.TableID `json:"databases"`
+}
+
+// tables reads the map; nil if there is none, which means that database n has
+// table n.
+func (d *dataDir) tables() (*tablesFile, error) {
+	text, err := os.ReadFile(filepath.Join(d.path, "tables.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the tables: %w", err)
+	}
+	var t tablesFile
+	if err := json.Unmarshal(text, &t); err != nil {
+		return nil, fmt.Errorf("tables.json is damaged: %w", err)
+	}
+	return &t, nil
+}
+
+// database returns which database a table is, or -1 if it was flushed.
+func (t *tablesFile) database(id record.TableID) int {
+	if t == nil {
+		return int(id)
+	}
+	return slices.Index(t.DB, id)
+}
+
+// segmentState is what a scan makes of a segment.
+type segmentState string
+
+const (
+	stateClosed  segmentState = "closed"  // whole and finished
+	stateOpen    segmentState = "open"    // whole so far; its head was open when the process ended
+	stateTorn    segmentState = "torn"    // open, and a batch at its end did not arrive whole: never acknowledged
+	stateUnused  segmentState = "unused"  // prepared, nothing written yet
+	stateCorrupt segmentState = "corrupt" // bytes that were safe are damaged
+	stateFormat  segmentState = "foreign" // written by another version of Ostro
+)
+
+// segmentReport is all that a scan tells of one segment.
+type segmentReport struct {
+	ID        record.SegmentID `json:"id"`
+	Path      string           `json:"path"`
+	State     segmentState     `json:"state"`
+	Created   time.Time        `json:"created,omitzero"`
+	Log       record.LogID     `json:"log"`
+	FileBytes int64            `json:"fileBytes"`
+	UsedBytes int              `json:"usedBytes"` // up to the last good seal
+	LostBytes int              `json:"lostBytes"` // beyond it
+	// SealsBeyond counts what looks like seals beyond the last good one. A torn
+	// batch has none, because a batch is sealed only once it is whole.
+	SealsBeyond int `json:"sealsBeyond"`
+	Entries     int `json:"entries"`
+	Batches     int `json:"batches"` // that is, seals
+
+	Puts       int   `json:"puts"`
+	Tombstones int   `json:"tombstones"`
+	LiveBytes  int64 `json:"liveBytes"` // of records that are their key's newest
+
+	Problem string `json:"problem,omitempty"`
+
+	extent record.Extent
+}
+
+// Live is the part of the used bytes that is alive, 0 to 1.
+func (r *segmentReport) Live() float64 {
+	if r.UsedBytes == 0 {
+		return 0
+	}
+	return float64(r.LiveBytes) / float64(r.UsedBytes)
+}
+
+// scanSegment reads and verifies one file: header, every entry's checksum, and
+// the chain of seals. The bytes are good up to UsedBytes.
+func scanSegment(f segmentFile) (segmentReport, []byte, error) {
+	r := segmentReport{ID: f.id, Path: f.path, FileBytes: f.bytes}
+	b, err := os.ReadFile(f.path)
+	if err != nil {
+		return r, nil, fmt.Errorf("read segment %d: %w", f.id, err)
+	}
+	size := len(b)
+	if info, err := record.DecodeSegmentHeader(b); err == nil {
+		r.Created, r.Log = time.UnixMilli(info.CreatedMillis).UTC(), info.Log
+		size = int(info.SegmentBytes)
+	}
+	// A file is cut at its end once its segment is closed and synced: damage in a
+	// shorter one is no torn write.
+	closed := len(b) < size || len(b) >= record.SealBytes && record.IsClosingSeal(b[len(b)-record.SealBytes:])
+	ext, err := record.ScanWith(b, f.id, record.ScanOptions{Closed: closed})
+	r.extent = ext
+	r.UsedBytes, r.LostBytes, r.Entries, r.Batches = ext.End, ext.LostBytes, ext.Entries, ext.Batches
+	switch {
+	case errors.Is(err, record.ErrFormat):
+		r.State, r.Problem = stateFormat, err.Error()
+	case err != nil:
+		r.State, r.Problem = stateCorrupt, err.Error()
+	case ext.End == 0 && ext.LostBytes == 0:
+		r.State = stateUnused
+	case ext.Torn && !ext.Closed:
+		r.State = stateTorn
+		r.SealsBeyond = countSeals(b[ext.End : ext.End+ext.LostBytes])
+	case ext.Closed:
+		r.State = stateClosed
+	default:
+		r.State = stateOpen
+	}
+	return r, b, nil
+}
+
+// countSeals counts what has the form of a seal behind an entry that is whole.
+func countSeals(b []byte) (n int) {
+	for off := 0; off+record.HeaderBytes <= len(b); {
+		p, err := record.Check(b[off:])
+		if err != nil || p.Type() == record.TypeVoid {
+			off += 8
+			continue
+		}
+		off += p.Length()
+		if off+record.SealBytes <= len(b) && record.Type(b[off]&0x0f) == record.TypeSeal && b[off+record.SealBytes-1] == 0xA5 {
+			n++
+		}
+	}
+	return n
+}
+
+// surveyed is a whole directory after a scan.
+type surveyed struct {
+	dir       *dataDir
+	tables    *tablesFile
+	tablesErr error // why they could not be read
+	segments  []segmentReport
+	keys      map[int]int64 // by database
+	expired   int64         // newest records past their time
+}
+
+// newest is the newest entry of a key so far.
+type newest struct {
+	version   uint64
+	segment   int32 // position in segments
+	database  int32 // -1: of a flushed table, or a piece of a large value
+	bytes     uint32
+	tombstone bool
+	expired   bool
+}
+
+// survey scans every segment. bar may be nil.
+func survey(d *dataDir, bar *progressBar, now time.Time) (*surveyed, error) {
+	s := &surveyed{dir: d, keys: map[int]int64{}}
+	s.tables, s.tablesErr = d.tables()
+	keys := map[record.Place]newest{}
+	var done int64
+	for _, f := range d.segments {
+		r, b, err := scanSegment(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // A running server cleaned it away.
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.note(keys, &r, b[:r.UsedBytes], now.UnixMilli())
+		s.segments = append(s.segments, r)
+		done += f.bytes
+		bar.Update(store.Progress{Stage: "scan", Done: done, Total: d.totalBytes(), Unit: "bytes"})
+	}
+	bar.Finish()
+	s.settle(keys)
+	return s, nil
+}
+
+// pieces is the table that holds the pieces of large values.
+const pieces record.TableID = 1<<32 - 1
+
+// note remembers the newest entry of each key of a segment.
+func (s *surveyed) note(keys map[record.Place]newest, r *segmentReport, good []byte, nowMillis int64) {
+	position := int32(len(s.segments))
+	for _, p := range record.Entries(good) {
+		switch p.Type() {
+		case record.TypePut:
+			r.Puts++
+		case record.TypeTombstone:
+			r.Tombstones++
+		default:
+			continue
+		}
+		database := s.tables.database(p.Table())
+		if database < 0 && p.Table() != pieces {
+			continue // flushed: dead
+		}
+		if p.Table() == pieces {
+			database = -1
+		}
+		place := record.PlaceOf(p.Table(), p.Key())
+		if old, ok := keys[place]; ok && old.version >= p.Version() {
+			continue
+		}
+		expires := p.ExpireAt()
+		keys[place] = newest{
+			version: p.Version(), segment: position, database: int32(database), bytes: uint32(p.Length()),
+			tombstone: p.Type() == record.TypeTombstone, expired: expires != 0 && expires <= nowMillis,
+		}
+	}
+}
+
+// settle adds up what is alive.
+func (s *surveyed) settle(keys map[record.Place]newest) {
+	for _, k := range keys {
+		switch {
+		case k.tombstone:
+		case k.expired:
+			s.expired++
+		default:
+			s.segments[k.segment].LiveBytes += int64(k.bytes)
+			if k.database >= 0 {
+				s.keys[int(k.database)]++
+			}
+		}
+	}
+}

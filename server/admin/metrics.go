@@ -1,0 +1,154 @@
+package admin
+
+import (
+	"net/http"
+	"runtime"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/redis"
+)
+
+func metricsHandler(version string, node Node) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newCollector(version, node),
+	)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+// metric says how one number of a Metrics struct is called in Prometheus.
+type metric[M any] struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(m *M) int64
+	unit float64 // what one of them is in Prometheus' unit
+}
+
+// times returns the metric in another unit.
+func (x metric[M]) times(unit float64) metric[M] {
+	x.unit = unit
+	return x
+}
+
+func gauge[M any](name, help string, read func(*M) int64) metric[M] {
+	return metric[M]{prometheus.NewDesc("ostro_"+name, help, nil, nil), prometheus.GaugeValue, read, 1}
+}
+
+func counter[M any](name, help string, read func(*M) int64) metric[M] {
+	return metric[M]{prometheus.NewDesc("ostro_"+name+"_total", help, nil, nil), prometheus.CounterValue, read, 1}
+}
+
+var redisMetrics = []metric[redis.Metrics]{
+	gauge("clients", "Clients connected now.", func(m *redis.Metrics) int64 { return m.Clients }),
+	counter("connections_accepted", "Connections accepted.", func(m *redis.Metrics) int64 { return m.ConnectionsAccepted }),
+	counter("connections_rejected", "Connections refused because of max-clients or protected mode.", func(m *redis.Metrics) int64 { return m.ConnectionsRejected }),
+	counter("commands", "Commands executed.", func(m *redis.Metrics) int64 { return m.Commands }),
+	counter("network_input_bytes", "Bytes received from clients.", func(m *redis.Metrics) int64 { return m.BytesIn }),
+	counter("network_output_bytes", "Bytes sent to clients.", func(m *redis.Metrics) int64 { return m.BytesOut }),
+	counter("protocol_errors", "Connections closed because they did not speak RESP.", func(m *redis.Metrics) int64 { return m.ProtocolErrors }),
+	counter("output_limit_closed", "Connections closed because they did not read their replies.", func(m *redis.Metrics) int64 { return m.OutputLimitClosed }),
+	counter("query_limit_closed", "Connections closed because their input was too large.", func(m *redis.Metrics) int64 { return m.QueryLimitClosed }),
+}
+
+// loopMetrics carry the label "loop".
+var (
+	loopClients  = prometheus.NewDesc("ostro_loop_clients", "Clients of each network loop.", []string{"loop"}, nil)
+	loopCommands = prometheus.NewDesc("ostro_loop_commands_total", "Commands executed by each network loop.", []string{"loop"}, nil)
+	loopRounds   = prometheus.NewDesc("ostro_loop_rounds_total", "Times that each network loop woke up for work.", []string{"loop"}, nil)
+	loopBusy     = prometheus.NewDesc("ostro_loop_busy_seconds_total", "Time that each network loop worked.", []string{"loop"}, nil)
+)
+
+var (
+	buildDesc = prometheus.NewDesc("ostro_build_info", "Which program this is; always 1.", []string{"version", "go"}, nil)
+	readyDesc = prometheus.NewDesc("ostro_ready", "1 while clients are served.", nil, nil)
+)
+
+// collector turns the parts' Metrics structs into samples when Prometheus asks,
+// all of one part from one reading.
+type collector struct {
+	version string
+	node    Node
+}
+
+func newCollector(version string, node Node) *collector { return &collector{version, node} }
+
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range storeMetrics {
+		out <- m.desc
+	}
+	for _, m := range redisMetrics {
+		out <- m.desc
+	}
+	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, buildDesc, readyDesc} {
+		out <- d
+	}
+}
+
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	sample := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	}
+	sample(buildDesc, prometheus.GaugeValue, 1, c.version, runtime.Version())
+	ready := 0.0
+	if c.node.Phase().Ready {
+		ready = 1
+	}
+	sample(readyDesc, prometheus.GaugeValue, ready)
+	if m, ok := c.node.Store(); ok {
+		collect(out, storeMetrics, &m)
+	}
+	m, ok := c.node.Redis()
+	if !ok {
+		return
+	}
+	collect(out, redisMetrics, &m)
+	for i, l := range m.Loops {
+		name := strconv.Itoa(i)
+		sample(loopClients, prometheus.GaugeValue, float64(l.Clients), name)
+		sample(loopCommands, prometheus.CounterValue, float64(l.Commands), name)
+		sample(loopRounds, prometheus.CounterValue, float64(l.Rounds), name)
+		sample(loopBusy, prometheus.CounterValue, float64(l.BusyNanos)/1e9, name)
+	}
+}
+
+func collect[M any](out chan<- prometheus.Metric, metrics []metric[M], m *M) {
+	for _, x := range metrics {
+		out <- prometheus.MustNewConstMetric(x.desc, x.kind, float64(x.read(m))*x.unit)
+	}
+}
+
+var storeMetrics = []metric[store.Metrics]{
+	gauge("keys", "Keys in all databases.", func(m *store.Metrics) int64 { return m.Keys }),
+	gauge("keys_expiring", "Keys with a time to live.", func(m *store.Metrics) int64 { return m.Expires }),
+	gauge("index_bytes", "Memory of the index.", func(m *store.Metrics) int64 { return m.IndexBytes }),
+	gauge("log_bytes", "Bytes of all segments, wherever they lie.", func(m *store.Metrics) int64 { return m.LogBytes }),
+	gauge("live_bytes", "Bytes of records that are their key's newest.", func(m *store.Metrics) int64 { return m.LiveBytes }),
+	gauge("memory_bytes", "Memory that counts against the limit.", func(m *store.Metrics) int64 { return m.MemoryBytes }),
+	gauge("memory_limit_bytes", "The memory limit.", func(m *store.Metrics) int64 { return m.MemoryLimit }),
+	gauge("disk_bytes", "Local disk in use.", func(m *store.Metrics) int64 { return m.DiskBytes }),
+	gauge("segments_memory", "Segments in memory.", func(m *store.Metrics) int64 { return m.SegmentsInMemory }),
+	gauge("segments_disk", "Segments on local disk only.", func(m *store.Metrics) int64 { return m.SegmentsOnDisk }),
+	gauge("segments_blob", "Segments in the shared tier only.", func(m *store.Metrics) int64 { return m.SegmentsOnBlob }),
+	counter("reads", "Reads of keys.", func(m *store.Metrics) int64 { return m.Reads }),
+	counter("hits", "Reads that found their key.", func(m *store.Metrics) int64 { return m.Hits }),
+	counter("misses", "Reads of absent keys.", func(m *store.Metrics) int64 { return m.Misses }),
+	counter("writes", "Writes of keys.", func(m *store.Metrics) int64 { return m.Writes }),
+	counter("deletes", "Deletes of keys.", func(m *store.Metrics) int64 { return m.Deletes }),
+	counter("cold_reads", "Reads that had to wait for disk or the shared tier.", func(m *store.Metrics) int64 { return m.ColdReads }),
+	counter("expired", "Records that reached their time to live.", func(m *store.Metrics) int64 { return m.Expired }),
+	counter("evicted", "Records evicted by the memory limit.", func(m *store.Metrics) int64 { return m.Evicted }),
+	counter("syncs", "Times that the log was made safe from loss of power.", func(m *store.Metrics) int64 { return m.Syncs }),
+	counter("cleaned_segments", "Segments that the cleaner freed.", func(m *store.Metrics) int64 { return m.CleanedSegments }),
+	counter("cleaned_bytes", "Bytes that the cleaner freed.", func(m *store.Metrics) int64 { return m.CleanedBytes }),
+	counter("relocated_bytes", "Live bytes that the cleaner copied.", func(m *store.Metrics) int64 { return m.RelocatedBytes }),
+	counter("checkpoints", "Checkpoints taken.", func(m *store.Metrics) int64 { return m.Checkpoints }),
+	counter("uploaded_segments", "Segments copied to the shared tier.", func(m *store.Metrics) int64 { return m.UploadedSegments }),
+	gauge("recovery_seconds", "How long the last recovery took.", func(m *store.Metrics) int64 { return m.RecoveryMillis }).times(1e-3),
+}

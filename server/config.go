@@ -1,0 +1,74 @@
+package server
+
+import (
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// Config is all that an operator decides about one node. Its settings come,
+// each later source over the earlier, from Default, a YAML file, environment
+// variables (OSTRO_MEMORY_LIMIT) and flags (--memory-limit); see Load.
+//
+// How each field is called outside of Go, and what it means there, stands in
+// the table of Settings.
+type Config struct {
+	// Network.
+	Bind             []string      // addresses to listen on; one that starts with "-" may be missing on this machine
+	Port             int           // for RESP clients; 0 turns the plain port off
+	TLSPort          int           // for RESP clients over TLS; 0: off
+	TLSCertFile      string        // PEM
+	TLSKeyFile       string        // PEM
+	TLSCACertFile    string        // PEM; signs clients' certificates
+	TLSAuthClients   string        // yes, no, optional: whether clients must show one; empty: yes if there is a CA file
+	RequirePass      string        // password of the default user; empty: none
+	ProtectedMode    bool          // without a password, refuse clients from other machines
+	MaxClients       int           // connections beyond this are refused
+	ClientTimeout    time.Duration // idle connections are closed after this; 0: never
+	Databases        int           // SELECT 0 to Databases-1
+	Loops            int           // network loops; 0: as many as the load needs, up to the number of CPUs
+	ShutdownTimeout  time.Duration // how long a graceful stop may take
+	SlowlogThreshold time.Duration // commands slower than this go to SLOWLOG; negative: none
+
+	// Data.
+	Dir             string           // data directory; empty: memory only
+	Durability      store.Durability // what an acknowledged write survives
+	CheckpointEvery time.Duration    // pause between saves under store.Checkpoint; 0: only on demand and at the end
+	SegmentSize     Size             // unit of allocation, flushing and cleaning, of a new data directory
+	DiskLimit       Size             // bytes of local disk that segments may use; 0: no limit
+	BlobURL         string           // shared cold tier: file://, s3://, azblob://, gs://
+
+	// Memory.
+	MemoryLimit  Budget       // for records and index
+	MemoryPolicy store.Policy // what happens at the limit
+
+	// Operations.
+	AdminAddr string // metrics, health, pprof; empty: off
+	LogLevel  string // debug, info, warn, error
+	LogFormat string // text, json
+}
+
+// Default returns the configuration of `ostro server` without any flag.
+func Default() Config {
+	return Config{
+		Bind:             []string{"127.0.0.1", "-::1"},
+		Port:             6379,
+		ProtectedMode:    true,
+		MaxClients:       10_000,
+		Databases:        16,
+		ShutdownTimeout:  30 * time.Second,
+		SlowlogThreshold: 10 * time.Millisecond,
+
+		Dir:             "./ostro-data",
+		Durability:      store.EverySec,
+		CheckpointEvery: 5 * time.Minute,
+		SegmentSize:     8 << 20,
+
+		MemoryLimit:  Budget{Percent: 75},
+		MemoryPolicy: store.Spill,
+
+		AdminAddr: "127.0.0.1:9736",
+		LogLevel:  "info",
+		LogFormat: "text",
+	}
+}

@@ -1,0 +1,81 @@
+package server
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/admin"
+	"github.com/ostrodb/ostro/server/redis"
+)
+
+var _ admin.Node = (*Node)(nil)
+
+// Phase tells what the node is doing.
+func (n *Node) Phase() admin.Phase { return *n.phase.Load() }
+
+// Health tells why the node no longer keeps its promises: after a failed sync
+// nobody knows what is on the disk, and only a restart finds out.
+func (n *Node) Health() error {
+	if s, ok := any(n.store.Load()).(interface{ Health() error }); ok && n.store.Load() != nil {
+		return s.Health()
+	}
+	return nil
+}
+
+// Store returns the engine's numbers, once it runs.
+func (n *Node) Store() (store.Metrics, bool) {
+	if s := n.store.Load(); s != nil {
+		return s.Metrics(), true
+	}
+	return store.Metrics{}, false
+}
+
+// Redis returns the front door's numbers, once it runs.
+func (n *Node) Redis() (redis.Metrics, bool) {
+	if r := n.redis.Load(); r != nil {
+		return r.Metrics(), true
+	}
+	return redis.Metrics{}, false
+}
+
+// Facts are the lines of the status page.
+func (n *Node) Facts() []admin.Fact {
+	facts := []admin.Fact{
+		{Name: "up", Value: time.Since(n.started).Round(time.Second).String()},
+		{Name: "data directory", Value: n.cfg.DirText()},
+		{Name: "durability", Value: n.cfg.Durability.String()},
+	}
+	add := func(name, value string) { facts = append(facts, admin.Fact{Name: name, Value: value}) }
+	if r, ok := n.Redis(); ok {
+		add("address", n.Addr())
+		add("clients", number(r.Clients))
+		add("commands", number(r.Commands))
+	}
+	if s, ok := n.Store(); ok {
+		add("keys", number(s.Keys))
+		add("memory", Size(s.MemoryBytes).Short()+" of "+Size(s.MemoryLimit).Short()+", then "+n.cfg.MemoryPolicy.String())
+		add("disk", Size(s.DiskBytes).Short())
+		add("segments", number(s.SegmentsInMemory)+" in memory, "+number(s.SegmentsOnDisk)+" on disk, "+number(s.SegmentsOnBlob)+" in the shared tier")
+		add("last checkpoint", n.lastCheckpoint())
+	}
+	return facts
+}
+
+// DirText names the data directory for people.
+func (c *Config) DirText() string {
+	if c.Dir == "" {
+		return "none, memory only"
+	}
+	return c.Dir
+}
+
+func (n *Node) lastCheckpoint() string {
+	at := n.store.Load().LastCheckpoint()
+	if at.IsZero() {
+		return "none yet"
+	}
+	return time.Since(at).Round(time.Second).String() + " ago"
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,210 @@
+// Package server builds a node from its parts: the engine, the Redis front
+// door and the admin port. It also holds the one Config that an operator
+// writes; the parts have options of their own and know nothing of it.
+//
+//	Config ── Load: defaults < YAML file < environment < flags
+//	   │
+//	 Start ── admin port ── store.Open (recovery) ── Redis port ── serving
+//	   │
+//	 Stop  ── Redis port closes ── store flushes and closes ── admin port
+//
+// Invariants:
+//   - The Redis port opens only once recovery is done, and closes before the
+//     store does: no command ever meets half a store.
+//   - Parts are stopped in the reverse order of their start, also when a later
+//     one fails to start.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/admin"
+	"github.com/ostrodb/ostro/server/redis"
+)
+
+// Node is a running server.
+type Node struct {
+	cfg      Config
+	log      *slog.Logger
+	progress func(store.Progress)
+	started  time.Time
+
+	phase atomic.Pointer[admin.Phase]
+	store atomic.Pointer[store.Store] // set once recovery is done
+	redis atomic.Pointer[redis.Server]
+	admin *admin.Server // nil: off
+
+	anyAdminPort bool
+}
+
+// Option is what only Go code can express about a node.
+type Option func(*Node)
+
+// WithLogger sends logs to l instead of nowhere.
+func WithLogger(l *slog.Logger) Option { return func(n *Node) { n.log = l } }
+
+// WithProgress calls f while recovery goes on.
+func WithProgress(f func(store.Progress)) Option { return func(n *Node) { n.progress = f } }
+
+// WithAnyAdminPort takes any free admin port if the configured one is taken, so
+// that a second server on a machine needs no second decision.
+func WithAnyAdminPort() Option { return func(n *Node) { n.anyAdminPort = true } }
+
+// Start checks cfg, recovers the data directory and serves. It returns when
+// clients can connect.
+func Start(cfg Config, options ...Option) (*Node, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg.effective(), started: time.Now()}
+	n.log = slog.New(slog.DiscardHandler)
+	n.progress = func(store.Progress) {}
+	for _, o := range options {
+		o(n)
+	}
+	n.enter("starting")
+	if err := n.start(); err != nil {
+		return nil, errors.Join(err, n.close(context.Background()))
+	}
+	n.phase.Store(&admin.Phase{Name: "serving", Ready: true})
+	return n, nil
+}
+
+func (n *Node) start() error {
+	machine := MachineMemory()
+	limit := n.cfg.MemoryLimit.Of(machine)
+	tuneCollector(limit, machine)
+	if err := n.cfg.probePorts(); err != nil {
+		return err
+	}
+	if err := n.startAdmin(); err != nil {
+		return err
+	}
+	n.enter("recovering")
+	opened, err := store.Open(n.cfg.storeOptions(limit, n.loops(), n.log, n.report))
+	if err != nil {
+		return err
+	}
+	n.store.Store(opened)
+	front, err := redis.New(opened, n.cfg.redisConfig(n.log))
+	if err != nil {
+		return err
+	}
+	tuneProcessors(n.loops()) // After New, which counts processors to choose its loops.
+	if err := front.Start(); err != nil {
+		return err
+	}
+	n.redis.Store(front)
+	return nil
+}
+
+func (n *Node) startAdmin() (err error) {
+	addr := n.cfg.AdminAddr
+	if addr == "" {
+		return nil
+	}
+	n.admin, err = admin.Start(addr, version, n, n.log)
+	if host, _, splitErr := net.SplitHostPort(addr); errors.Is(err, syscall.EADDRINUSE) && n.anyAdminPort && splitErr == nil {
+		n.admin, err = admin.Start(net.JoinHostPort(host, "0"), version, n, n.log)
+	}
+	if err != nil {
+		return fmt.Errorf("open the admin port: %w", err)
+	}
+	return nil
+}
+
+// loops is the most network loops that there will be.
+func (n *Node) loops() int {
+	if n.cfg.Loops > 0 {
+		return n.cfg.Loops
+	}
+	return runtime.NumCPU()
+}
+
+// probePorts finds a taken port before recovery does its long work.
+func (c *Config) probePorts() error {
+	for _, port := range []int{c.Port, c.TLSPort} {
+		if port == 0 {
+			continue
+		}
+		for _, host := range c.Bind {
+			host, optional := strings.CutPrefix(host, "-")
+			l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+			if err == nil {
+				err = l.Close()
+			}
+			if err != nil && !optional {
+				return fmt.Errorf("open the Redis port: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (n *Node) enter(phase string) { n.phase.Store(&admin.Phase{Name: phase}) }
+
+func (n *Node) report(p store.Progress) {
+	n.phase.Store(&admin.Phase{Name: "recovering", Progress: p})
+	n.progress(p)
+}
+
+// Addr is where Redis clients connect.
+func (n *Node) Addr() string { return n.redis.Load().Addr().String() }
+
+// AdminAddr is where the admin port listens; empty if it is off.
+func (n *Node) AdminAddr() string {
+	if n.admin == nil {
+		return ""
+	}
+	return n.admin.Addr()
+}
+
+// ShutdownRequested is closed when a client sent SHUTDOWN.
+func (n *Node) ShutdownRequested() <-chan struct{} { return n.redis.Load().ShutdownRequested() }
+
+// Stop ends the node in good order: clients get the replies of what they have
+// sent, then the store flushes and closes. When ctx ends first, Stop returns
+// and the rest is left to the end of the process; what was acknowledged is safe
+// in any case, as far as the durability says.
+func (n *Node) Stop(ctx context.Context) error {
+	n.enter("stopping")
+	return n.close(ctx)
+}
+
+func (n *Node) close(ctx context.Context) error {
+	var errs []error
+	if front := n.redis.Load(); front != nil {
+		if err := front.Shutdown(ctx); err != nil {
+			n.log.Warn("clients were cut off", "err", err)
+		}
+	}
+	if opened := n.store.Load(); opened != nil {
+		errs = append(errs, closeWithin(ctx, opened))
+	}
+	if n.admin != nil {
+		errs = append(errs, n.admin.Close(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func closeWithin(ctx context.Context, s *store.Store) error {
+	done := make(chan error, 1)
+	go func() { done <- s.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("the store was not closed in time: raise --shutdown-timeout (%w)", ctx.Err())
+	}
+}

@@ -1,0 +1,104 @@
+package server
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/redis"
+)
+
+// storeOptions translates a Config for the engine.
+func (c *Config) storeOptions(limit Size, heads int, log *slog.Logger, progress func(store.Progress)) store.Options {
+	return store.Options{
+		Dir:             c.Dir,
+		Durability:      c.Durability,
+		SegmentBytes:    int(c.segmentSize(log)),
+		MemoryBytes:     int64(limit),
+		Policy:          c.MemoryPolicy,
+		Heads:           heads,
+		Databases:       c.Databases,
+		BlobURL:         c.BlobURL,
+		DiskBytes:       int64(c.DiskLimit),
+		CheckpointEvery: c.CheckpointEvery,
+		Logger:          log.With("part", "store"),
+		Progress:        progress,
+	}
+}
+
+// redisConfig translates a Config for the front door, where zero means default.
+func (c *Config) redisConfig(log *slog.Logger) redis.Config {
+	r := redis.Config{
+		Binds:                  c.Bind,
+		Port:                   c.Port,
+		RequirePass:            c.RequirePass,
+		MaxClients:             c.MaxClients,
+		Timeout:                c.ClientTimeout,
+		Databases:              c.Databases,
+		Loops:                  c.Loops,
+		SlowlogThresholdMicros: c.SlowlogThreshold.Microseconds(),
+		Logger:                 log.With("part", "redis"),
+		TLS: redis.TLSConfig{
+			Port:       c.TLSPort,
+			CertFile:   c.TLSCertFile,
+			KeyFile:    c.TLSKeyFile,
+			CAFile:     c.TLSCACertFile,
+			ClientAuth: c.clientAuth(),
+		},
+	}
+	if c.Port == 0 {
+		r.Port = -1
+	}
+	if !c.ProtectedMode {
+		r.ProtectedMode = redis.ProtectedOff
+	}
+	if c.SlowlogThreshold == 0 {
+		r.SlowlogThresholdMicros = redis.LogEverything
+	}
+	return r
+}
+
+func (c *Config) clientAuth() redis.ClientAuth {
+	switch {
+	case c.TLSAuthClients == "no", c.TLSAuthClients == "" && c.TLSCACertFile == "":
+		return redis.ClientAuthNo
+	case c.TLSAuthClients == "optional":
+		return redis.ClientAuthOptional
+	default:
+		return redis.ClientAuthYes
+	}
+}
+
+// segmentSize is that of the segments which the data directory already has:
+// recovery tells a closed segment from an open one by its size.
+func (c *Config) segmentSize(log *slog.Logger) Size {
+	names, _ := filepath.Glob(filepath.Join(c.Dir, "segments", "*.seg"))
+	for _, name := range names {
+		size, ok := segmentSizeOf(name)
+		if !ok {
+			continue
+		}
+		if size != c.SegmentSize {
+			log.Info("the data directory keeps its segment size", "segmentSize", size.String(), "configured", c.SegmentSize.String())
+		}
+		return size
+	}
+	return c.SegmentSize
+}
+
+func segmentSizeOf(name string) (Size, bool) {
+	f, err := os.Open(name)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	var header [record.SegmentHeaderBytes]byte
+	if _, err := io.ReadFull(f, header[:]); err != nil {
+		return 0, false
+	}
+	info, err := record.DecodeSegmentHeader(header[:])
+	return Size(info.SegmentBytes), err == nil
+}

@@ -1,0 +1,190 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// Setting is how one field of a Config is known outside of Go. The YAML file,
+// the environment, the flags, `ostro config` and the documentation all read
+// this one table, so they cannot disagree.
+type Setting struct {
+	Group  string
+	Key    string // in YAML; behind two dashes the flag
+	Doc    string // one sentence without a full stop
+	Secret bool   // never printed
+	Value
+}
+
+// Value reads and writes the field. It has the methods of a pflag.Value.
+type Value interface {
+	String() string
+	Set(string) error
+	Type() string
+}
+
+// Env is the name of the setting's environment variable.
+func (s Setting) Env() string {
+	return "OSTRO_" + strings.ToUpper(strings.ReplaceAll(s.Key, "-", "_"))
+}
+
+// Shown is the value as it may be printed.
+func (s Setting) Shown() string {
+	if s.Secret && s.String() != "" {
+		return "********"
+	}
+	return s.String()
+}
+
+// Settings lists all settings of c in the order in which people read them.
+// Setting a Value changes c.
+func (c *Config) Settings() []Setting {
+	const network, data, memory, operations = "Network", "Data", "Memory", "Operations"
+	return []Setting{
+		{network, "bind", "addresses to listen on, separated by commas; a leading - means: if this machine has it", false, listValue{&c.Bind}},
+		{network, "port", "port for Redis clients; 0 turns it off", false, intValue{&c.Port}},
+		{network, "requirepass", "password that clients must give with AUTH", true, textValue{&c.RequirePass}},
+		{network, "protected-mode", "refuse clients from other machines while there is no password", false, boolValue{&c.ProtectedMode}},
+		{network, "tls-port", "port for Redis clients over TLS; 0 turns it off", false, intValue{&c.TLSPort}},
+		{network, "tls-cert-file", "certificate of the server, PEM", false, textValue{&c.TLSCertFile}},
+		{network, "tls-key-file", "private key of the server, PEM", false, textValue{&c.TLSKeyFile}},
+		{network, "tls-ca-cert-file", "certificates that sign clients' certificates, PEM", false, textValue{&c.TLSCACertFile}},
+		{network, "tls-auth-clients", "whether TLS clients must show a certificate: yes, no, optional; empty: yes if tls-ca-cert-file is set", false, choiceValue{&c.TLSAuthClients, []string{"", "yes", "no", "optional"}}},
+		{network, "max-clients", "how many clients may be connected at once", false, intValue{&c.MaxClients}},
+		{network, "client-timeout", "close connections that were idle for so long; 0s: never", false, durationValue{&c.ClientTimeout}},
+		{network, "databases", "number of databases that SELECT can choose from", false, intValue{&c.Databases}},
+		{network, "loops", "network loops; 0 starts with one and adds more under load, up to the number of CPUs", false, intValue{&c.Loops}},
+
+		{data, "dir", "data directory; empty keeps everything in memory only", false, textValue{&c.Dir}},
+		{data, "durability", "what an acknowledged write survives: none, checkpoint, everysec, always", false, parsedValue[store.Durability]{&c.Durability, store.ParseDurability, "mode"}},
+		{data, "checkpoint-every", "how often to save under durability checkpoint; 0s: only on SAVE and at the end", false, durationValue{&c.CheckpointEvery}},
+		{data, "segment-size", "unit of allocation, flushing and cleaning; a data directory keeps the one it was made with", false, parsedValue[Size]{&c.SegmentSize, ParseSize, "size"}},
+		{data, "disk-limit", "how much local disk segments may use; 0: no limit", false, parsedValue[Size]{&c.DiskLimit, ParseSize, "size"}},
+		{data, "blob-url", "shared cold tier: file:///path, s3://bucket, azblob://container, gs://bucket", false, textValue{&c.BlobURL}},
+
+		{memory, "memory-limit", "memory for records and index: a size such as 2GB or a share of the machine's such as 75%", false, parsedValue[Budget]{&c.MemoryLimit, ParseBudget, "size"}},
+		{memory, "memory-policy", "at the limit: spill to disk, refuse writes, or evict like a cache", false, parsedValue[store.Policy]{&c.MemoryPolicy, store.ParsePolicy, "policy"}},
+
+		{operations, "admin-addr", "where to serve /metrics, /healthz, /readyz and /debug/pprof; empty turns it off", false, textValue{&c.AdminAddr}},
+		{operations, "log-level", "debug, info, warn or error", false, choiceValue{&c.LogLevel, []string{"debug", "info", "warn", "error"}}},
+		{operations, "log-format", "text or json", false, choiceValue{&c.LogFormat, []string{"text", "json"}}},
+		{operations, "slowlog-threshold", "commands that took longer are kept for SLOWLOG; negative: none", false, durationValue{&c.SlowlogThreshold}},
+		{operations, "shutdown-timeout", "how long a graceful stop may take", false, durationValue{&c.ShutdownTimeout}},
+	}
+}
+
+// Keys lists the names of all settings.
+func (c *Config) Keys() []string {
+	var keys []string
+	for _, s := range c.Settings() {
+		keys = append(keys, s.Key)
+	}
+	return keys
+}
+
+type textValue struct{ p *string }
+
+func (v textValue) String() string     { return *v.p }
+func (v textValue) Set(s string) error { *v.p = s; return nil }
+func (v textValue) Type() string       { return "string" }
+
+type choiceValue struct {
+	p       *string
+	choices []string
+}
+
+func (v choiceValue) String() string { return *v.p }
+func (v choiceValue) Type() string   { return "string" }
+func (v choiceValue) Set(s string) error {
+	s = strings.ToLower(s)
+	if !slices.Contains(v.choices, s) {
+		return fmt.Errorf("%q is not one of %s", s, strings.TrimPrefix(strings.Join(v.choices, ", "), ", "))
+	}
+	*v.p = s
+	return nil
+}
+
+type intValue struct{ p *int }
+
+func (v intValue) String() string { return strconv.Itoa(*v.p) }
+func (v intValue) Type() string   { return "int" }
+func (v intValue) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", s)
+	}
+	*v.p = n
+	return nil
+}
+
+type boolValue struct{ p *bool }
+
+func (v boolValue) String() string   { return strconv.FormatBool(*v.p) }
+func (v boolValue) Type() string     { return "bool" }
+func (v boolValue) IsBoolFlag() bool { return true }
+func (v boolValue) Set(s string) error {
+	switch strings.ToLower(s) {
+	case "true", "yes", "on", "1":
+		*v.p = true
+	case "false", "no", "off", "0":
+		*v.p = false
+	default:
+		return fmt.Errorf("%q is neither true nor false", s)
+	}
+	return nil
+}
+
+type durationValue struct{ p *time.Duration }
+
+func (v durationValue) String() string { return trimDuration(v.p.String()) }
+func (v durationValue) Type() string   { return "duration" }
+func (v durationValue) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return fmt.Errorf("%q is not a duration; write it like 500ms, 30s or 5m", s)
+	}
+	*v.p = d
+	return nil
+}
+
+// trimDuration drops the zero parts that time.Duration prints: 5m0s is 5m.
+func trimDuration(s string) string {
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+type listValue struct{ p *[]string }
+
+func (v listValue) String() string { return strings.Join(*v.p, ",") }
+func (v listValue) Type() string   { return "list" }
+func (v listValue) Set(s string) error {
+	*v.p = strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+	return nil
+}
+
+// parsedValue is any type that can be parsed from its own String.
+type parsedValue[T fmt.Stringer] struct {
+	p     *T
+	parse func(string) (T, error)
+	kind  string
+}
+
+func (v parsedValue[T]) String() string { return (*v.p).String() }
+func (v parsedValue[T]) Type() string   { return v.kind }
+func (v parsedValue[T]) Set(s string) error {
+	parsed, err := v.parse(s)
+	if err == nil {
+		*v.p = parsed
+	}
+	return err
+}
