@@ -131,7 +131,7 @@ func (d *ReplyReader) chunks(kind Kind) (Value, error) {
 	for {
 		k, line, err := d.line(1)
 		if err != nil {
-			return Value{}, err
+			return Value{}, cut(err)
 		}
 		n, err := strconv.Atoi(string(line))
 		if k != ';' || err != nil || n < 0 {
