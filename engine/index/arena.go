@@ -25,6 +25,7 @@ type arena struct {
 	dirs   [levelBits + 1][]uintptr // free directories by the logarithm of their words
 	spare  span                     // rest of the newest chunk for directories
 
+	limit    int64                   // bytes to map at most; 0: as many as the system gives
 	numbered atomic.Pointer[[]table] // every sub-table of standard size, replaced when it grows
 	bytes    atomic.Int64
 }
@@ -177,6 +178,9 @@ func wordsAt(at uintptr, log int) []uint64 {
 // kernel can back it with huge pages. It maps one chunk too much and gives the
 // ends back; taking the highest fit lets neighbours merge into one mapping.
 func (a *arena) mapChunk(size uintptr) (mapping, error) {
+	if a.limit > 0 && a.bytes.Load()+int64(size) > a.limit {
+		return mapping{}, fmt.Errorf("index: map %d bytes: %w", size, unix.ENOMEM)
+	}
 	p, err := unix.MmapPtr(-1, 0, nil, size+chunkBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return mapping{}, fmt.Errorf("index: map %d bytes: %w", size, err)

@@ -22,19 +22,22 @@ func open(t testing.TB, o Options) fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := enter(t, ix)
-	t.Cleanup(func() {
-		g.Unregister()
-		o.Epoch.Drain()
-		if n := o.Epoch.Pending(); n != 0 {
-			t.Errorf("%d actions never ran", n)
-		}
-		ix.Close()
-		if b := ix.Bytes(); b != 0 {
-			t.Errorf("%d bytes still mapped after Close", b)
-		}
-	})
-	return fixture{ix, g}
+	f := fixture{ix, enter(t, ix)}
+	t.Cleanup(func() { f.close(t) })
+	return f
+}
+
+// close checks that nothing is left behind.
+func (f fixture) close(t testing.TB) {
+	f.guard.Unregister()
+	f.Epoch().Drain()
+	if n := f.Epoch().Pending(); n != 0 {
+		t.Errorf("%d actions never ran", n)
+	}
+	f.Close()
+	if b := f.Bytes(); b != 0 {
+		t.Errorf("%d bytes still mapped after Close", b)
+	}
 }
 
 // enter returns a guard that is inside.
@@ -120,7 +123,7 @@ func TestEveryKeyIsFoundWhileTheIndexGrows(t *testing.T) {
 	}
 	for key := range uint64(n) {
 		if a, ok := ix.get(placeFor(key), key); !ok || a != addressFor(key, 0) {
-			t.Fatalf("key %d: address %#x, found %v", key, a, ok)
+			t.Fatalf("key %d: address %v, found %v", key, a, ok)
 		}
 	}
 	if got := ix.Len(); got != n {

@@ -2,13 +2,15 @@ package index
 
 import "github.com/ostrodb/ostro/engine/record"
 
-// randomTries is how many buckets Random draws before it searches.
-const randomTries = 64
+// randomTries is how many buckets Random draws before it searches. Skewed places
+// may leave most sub-tables empty.
+const randomTries = 256
 
 // Random goes to an entry drawn by the random number r; false if the index
 // has none. Sub-tables, which are of similar size, are drawn evenly, then buckets;
 // a bucket with few entries is often rejected, so that its entries do not
-// come more often than others.
+// come more often than others. Where nearly all is empty, and past the bits that
+// can be split by, it is less fair.
 func (ix *Index) Random(r uint64, pr *Probe) bool {
 	tables := *ix.arena.numbered.Load()
 	for range randomTries {
