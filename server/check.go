@@ -56,9 +56,9 @@ func (c *Config) checkNetwork(wrong complain) {
 	between("tls-port", c.TLSPort, 0, 65535)
 	between("databases", c.Databases, 1, 1<<16)
 	between("loops", c.Loops, 0, 1024)
-	between("max-clients", c.MaxClients, 1, 1<<24)
-	if c.Port == 0 && c.TLSPort == 0 {
-		wrong("port", "and tls-port are both 0; nobody could connect")
+	between("maxclients", c.MaxClients, 1, 1<<24)
+	if c.Port == 0 && c.TLSPort == 0 && c.UnixSocket == "" {
+		wrong("port", "and tls-port are both 0 and there is no unixsocket; nobody could connect")
 	}
 	if c.Port != 0 && c.Port == c.TLSPort {
 		wrong("tls-port", "must differ from port, both are %d", c.Port)
@@ -71,8 +71,17 @@ func (c *Config) checkNetwork(wrong complain) {
 			wrong("bind", "takes addresses without a port, not %q; the port is a setting of its own", host)
 		}
 	}
-	if c.ClientTimeout < 0 {
-		wrong("client-timeout", "cannot be negative")
+	if c.Timeout < 0 {
+		wrong("timeout", "cannot be negative")
+	}
+	if c.TCPKeepAlive < 0 {
+		wrong("tcp-keepalive", "cannot be negative")
+	}
+	if c.MaxArgument < 1<<20 || c.MaxArgument > 512<<20 {
+		wrong("proto-max-bulk-len", "must be from 1MiB to 512MiB, not %s", c.MaxArgument)
+	}
+	if c.MaxInput < 1<<20 {
+		wrong("client-query-buffer-limit", "must be at least 1MiB, not %s", c.MaxInput)
 	}
 }
 

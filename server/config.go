@@ -16,6 +16,7 @@ type Config struct {
 	// Network.
 	Bind             []string      // addresses to listen on; one that starts with "-" may be missing on this machine
 	Port             int           // for RESP clients; 0 turns the plain port off
+	UnixSocket       string        // path of a socket for RESP clients; empty: none
 	TLSPort          int           // for RESP clients over TLS; 0: off
 	TLSCertFile      string        // PEM
 	TLSKeyFile       string        // PEM
@@ -24,7 +25,11 @@ type Config struct {
 	RequirePass      string        // password of the default user; empty: none
 	ProtectedMode    bool          // without a password, refuse clients from other machines
 	MaxClients       int           // connections beyond this are refused
-	ClientTimeout    time.Duration // idle connections are closed after this; 0: never
+	Timeout          time.Duration // idle connections are closed after this; 0: never
+	TCPKeepAlive     time.Duration // how often to probe silent clients; 0: never
+	MaxArgument      Size          // longest argument of a command
+	MaxInput         Size          // most unexecuted input held for one client
+	MaxOutput        Size          // most unread replies held for one client; 0: no limit
 	Databases        int           // SELECT 0 to Databases-1
 	Loops            int           // network loops; 0: as many as the load needs, up to the number of CPUs
 	ShutdownTimeout  time.Duration // how long a graceful stop may take
@@ -55,6 +60,9 @@ func Default() Config {
 		Port:             6379,
 		ProtectedMode:    true,
 		MaxClients:       10_000,
+		TCPKeepAlive:     300 * time.Second,
+		MaxArgument:      512 << 20,
+		MaxInput:         1 << 30,
 		Databases:        16,
 		ShutdownTimeout:  30 * time.Second,
 		SlowlogThreshold: 10 * time.Millisecond,

@@ -53,6 +53,7 @@ memory:
   policy: evict
 durability: always
 checkpoint-every: 90s
+timeout: 60
 protected-mode: no
 blob-url: s3://bucket?region=x
 `)})
@@ -63,7 +64,7 @@ blob-url: s3://bucket?region=x
 	switch {
 	case strings.Join(c.Bind, " ") != "127.0.0.1 ::1",
 		c.MemoryLimit.Bytes != 2<<30, c.MemoryPolicy != store.Evict,
-		c.Durability != store.Always, c.CheckpointEvery != 90*time.Second, c.ProtectedMode:
+		c.Durability != store.Always, c.CheckpointEvery != 90*time.Second, c.Timeout != time.Minute, c.ProtectedMode:
 		t.Fatalf("got %+v", c)
 	}
 }
@@ -153,7 +154,8 @@ func TestChecksSayWhatDoesNotFitTogether(t *testing.T) {
 		flags map[string]string
 		want  string
 	}{
-		{map[string]string{"port": "0"}, "both 0"},
+		{map[string]string{"port": "0"}, "nobody could connect"},
+		{map[string]string{"proto-max-bulk-len": "1"}, "from 1MiB to 512MiB"},
 		{map[string]string{"port": "-5"}, "--port must be from 0 to 65535"},
 		{map[string]string{"tls-port": "6380"}, "tls-cert-file is missing"},
 		{map[string]string{"tls-port": "6380", "tls-cert-file": "/no/cert", "tls-key-file": "/no/key"}, "--tls-cert-file cannot be used: open /no/cert"},

@@ -14,7 +14,7 @@ var redisNames = map[string]string{
 	"tls-cacert":       "tls-ca-cert-file",
 	"password":         "requirepass",
 	"host":             "bind",
-	"maxclients":       "max-clients",
+	"max-clients":      "maxclients",
 }
 
 // Near returns the candidate that name was probably meant to be, or nothing.

@@ -159,8 +159,18 @@ func (n *Node) report(p store.Progress) {
 	n.progress(p)
 }
 
-// Addr is where Redis clients connect.
-func (n *Node) Addr() string { return n.redis.Load().Addr().String() }
+// Config is what the node really runs with.
+func (n *Node) Config() Config { return n.cfg }
+
+// Addr is where Redis clients connect: the plain port or socket, or the TLS
+// port where that is all there is.
+func (n *Node) Addr() string {
+	front := n.redis.Load()
+	if addr := front.Addr(); addr != nil {
+		return addr.String()
+	}
+	return front.TLSAddr().String()
+}
 
 // AdminAddr is where the admin port listens; empty if it is off.
 func (n *Node) AdminAddr() string {

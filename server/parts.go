@@ -36,7 +36,12 @@ func (c *Config) redisConfig(log *slog.Logger) redis.Config {
 		Port:                   c.Port,
 		RequirePass:            c.RequirePass,
 		MaxClients:             c.MaxClients,
-		Timeout:                c.ClientTimeout,
+		Timeout:                c.Timeout,
+		TCPKeepAlive:           c.TCPKeepAlive,
+		UnixSocket:             c.UnixSocket,
+		MaxBulkBytes:           int64(c.MaxArgument),
+		MaxQueryBytes:          int64(c.MaxInput),
+		OutputLimit:            redis.OutputLimit{HardBytes: int64(c.MaxOutput)},
 		Databases:              c.Databases,
 		Loops:                  c.Loops,
 		SlowlogThresholdMicros: c.SlowlogThreshold.Microseconds(),
@@ -51,6 +56,9 @@ func (c *Config) redisConfig(log *slog.Logger) redis.Config {
 	}
 	if c.Port == 0 {
 		r.Port = -1
+	}
+	if c.TCPKeepAlive == 0 {
+		r.TCPKeepAlive = -1
 	}
 	if !c.ProtectedMode {
 		r.ProtectedMode = redis.ProtectedOff

@@ -48,6 +48,7 @@ func (c *Config) Settings() []Setting {
 	return []Setting{
 		{network, "bind", "addresses to listen on, separated by commas; a leading - means: if this machine has it", false, listValue{&c.Bind}},
 		{network, "port", "port for Redis clients; 0 turns it off", false, intValue{&c.Port}},
+		{network, "unixsocket", "path of a unix socket for Redis clients; empty: none", false, textValue{&c.UnixSocket}},
 		{network, "requirepass", "password that clients must give with AUTH", true, textValue{&c.RequirePass}},
 		{network, "protected-mode", "refuse clients from other machines while there is no password", false, boolValue{&c.ProtectedMode}},
 		{network, "tls-port", "port for Redis clients over TLS; 0 turns it off", false, intValue{&c.TLSPort}},
@@ -55,8 +56,12 @@ func (c *Config) Settings() []Setting {
 		{network, "tls-key-file", "private key of the server, PEM", false, textValue{&c.TLSKeyFile}},
 		{network, "tls-ca-cert-file", "certificates that sign clients' certificates, PEM", false, textValue{&c.TLSCACertFile}},
 		{network, "tls-auth-clients", "whether TLS clients must show a certificate: yes, no, optional; empty: yes if tls-ca-cert-file is set", false, choiceValue{&c.TLSAuthClients, []string{"", "yes", "no", "optional"}}},
-		{network, "max-clients", "how many clients may be connected at once", false, intValue{&c.MaxClients}},
-		{network, "client-timeout", "close connections that were idle for so long; 0s: never", false, durationValue{&c.ClientTimeout}},
+		{network, "maxclients", "how many clients may be connected at once", false, intValue{&c.MaxClients}},
+		{network, "timeout", "close connections that were idle for so long; 0s: never", false, durationValue{&c.Timeout}},
+		{network, "tcp-keepalive", "how often to probe clients that are silent; 0s: never", false, durationValue{&c.TCPKeepAlive}},
+		{network, "proto-max-bulk-len", "longest argument of a command", false, parsedValue[Size]{&c.MaxArgument, ParseSize, "size"}},
+		{network, "client-query-buffer-limit", "most input that is held for one client", false, parsedValue[Size]{&c.MaxInput, ParseSize, "size"}},
+		{network, "client-output-buffer-limit", "most replies that are held for a client that does not read them; 0: no limit", false, parsedValue[Size]{&c.MaxOutput, ParseSize, "size"}},
 		{network, "databases", "number of databases that SELECT can choose from", false, intValue{&c.Databases}},
 		{network, "loops", "network loops; 0 starts with one and adds more under load, up to the number of CPUs", false, intValue{&c.Loops}},
 
@@ -145,6 +150,9 @@ func (v durationValue) String() string { return trimDuration(v.p.String()) }
 func (v durationValue) Type() string   { return "duration" }
 func (v durationValue) Set(s string) error {
 	d, err := time.ParseDuration(s)
+	if seconds, numErr := strconv.ParseUint(s, 10, 31); numErr == nil {
+		d, err = time.Duration(seconds)*time.Second, nil // as in a redis.conf
+	}
 	if err != nil {
 		return fmt.Errorf("%q is not a duration; write it like 500ms, 30s or 5m", s)
 	}

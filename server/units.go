@@ -19,10 +19,20 @@ var sizeUnits = []struct {
 	bytes  int64
 }{
 	// Longer suffixes stand first: "mib" ends in "b".
-	{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40},
-	{"kb", 1 << 10}, {"mb", 1 << 20}, {"gb", 1 << 30}, {"tb", 1 << 40},
-	{"k", 1e3}, {"m", 1e6}, {"g", 1e9}, {"t", 1e12},
-	{"b", 1}, {"", 1},
+	{"kib", 1 << 10},
+	{"mib", 1 << 20},
+	{"gib", 1 << 30},
+	{"tib", 1 << 40},
+	{"kb", 1 << 10},
+	{"mb", 1 << 20},
+	{"gb", 1 << 30},
+	{"tb", 1 << 40},
+	{"k", 1e3},
+	{"m", 1e6},
+	{"g", 1e9},
+	{"t", 1e12},
+	{"b", 1},
+	{"", 1},
 }
 
 // ParseSize reads "512MiB", "2gb", "1.5g" or a plain number of bytes.

@@ -155,8 +155,11 @@ func TestThePromptFollowsTheServer(t *testing.T) {
 	s := &shell{client: &client{target: target{host: "h", port: 1}, conn: &net.TCPConn{}}}
 	ok := reply(t, "+OK\r\n")
 	for _, step := range []struct{ line, want string }{
-		{"PING", "h:1> "}, {"SELECT 2", "h:1[2]> "}, {"MULTI", "h:1[2](TX)> "},
-		{"EXEC", "h:1[2]> "}, {"RESET", "h:1> "},
+		{"PING", "h:1> "},
+		{"SELECT 2", "h:1[2]> "},
+		{"MULTI", "h:1[2](TX)> "},
+		{"EXEC", "h:1[2]> "},
+		{"RESET", "h:1> "},
 	} {
 		s.follow(strings.Fields(step.line), &ok)
 		if s.prompt() != step.want {

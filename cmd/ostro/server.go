@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"strings"
@@ -98,7 +99,7 @@ func serve(loaded server.Loaded) error {
 	if err != nil {
 		return err
 	}
-	announce(log, loaded.Config, node, bar != nil)
+	announce(log, node, bar != nil)
 	select {
 	case s := <-signals:
 		log.Info("stopping; a second signal ends at once", "signal", s.String())
@@ -168,7 +169,8 @@ func recoveryProgress(log *slog.Logger, bar *progressBar) func(store.Progress) {
 }
 
 // announce tells where to connect: sentences on a terminal, else one log line.
-func announce(log *slog.Logger, c server.Config, n *server.Node, terminal bool) {
+func announce(log *slog.Logger, n *server.Node, terminal bool) {
+	c := n.Config()
 	metrics, _ := n.Store()
 	limit := server.Size(metrics.MemoryLimit).Short()
 	if terminal && c.LogFormat == "text" {
@@ -181,8 +183,7 @@ func announce(log *slog.Logger, c server.Config, n *server.Node, terminal bool) 
 }
 
 func banner(c server.Config, addr, admin, limit string) string {
-	_, port, _ := strings.Cut(addr[strings.LastIndex(addr, ":"):], ":")
-	lines := []string{"Ostro is ready on " + addr + ": try `redis-cli -p " + port + "` or `ostro cli -p " + port + "`."}
+	lines := []string{"Ostro is ready on " + addr + ": try `redis-cli " + clientFlags(c, addr) + "` or `ostro cli " + clientFlags(c, addr) + "`."}
 	where := "Data in " + c.Dir + ", durability " + c.Durability.String() + "; "
 	if c.Dir == "" {
 		where = "Nothing is kept on disk; "
@@ -192,6 +193,19 @@ func banner(c server.Config, addr, admin, limit string) string {
 		lines = append(lines, "Status and metrics on http://"+admin+"/. Ctrl-C stops.")
 	}
 	return strings.Join(lines, "\n") + "\n"
+}
+
+// clientFlags are what redis-cli needs to reach addr.
+func clientFlags(c server.Config, addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil:
+		return "-s " + addr
+	case c.Port == 0:
+		return "-p " + port + " --tls"
+	default:
+		return "-p " + port
+	}
 }
 
 // screen keeps log lines and a progress bar apart on one terminal.

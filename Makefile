@@ -1,0 +1,66 @@
+# `make` lists the targets. CI runs `make test`, and so can you.
+
+GO     ?= go
+TOOL   := $(GO) tool -modfile=tools/go.mod
+# The packages whose code runs on many goroutines at once.
+RACY   := ./engine/... ./wire/... ./server/... ./internal/...
+KILLS  ?= 300
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build bin/ostro
+	$(GO) build -o bin/ostro ./cmd/ostro
+
+.PHONY: run
+run: build ## run a server with its data in ./ostro-data
+	bin/ostro server
+
+.PHONY: test
+test: lint unit race e2e crash ## everything that CI checks
+
+.PHONY: lint
+lint: ## formatting, go vet, staticcheck
+	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "run 'make format' for:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags invariants ./engine/... ./internal/...
+	$(TOOL) staticcheck ./...
+
+.PHONY: format
+format: ## format all Go files
+	$(TOOL) gofumpt -w $$(git ls-files '*.go')
+
+.PHONY: unit
+unit: ## unit tests, the engine's also with its invariants compiled in
+	$(GO) test $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -tags invariants ./engine/... ./internal/...
+
+.PHONY: race
+race: ## unit tests under the race detector
+	$(GO) test -race -short $(RACY)
+
+.PHONY: e2e
+e2e: ## the binary from outside, with redis-cli and go-redis
+	$(GO) test ./test/e2e
+
+.PHONY: crash
+crash: ## kill the server a few times under load; nothing acknowledged may be lost
+	$(GO) test ./test/crash -kills 12
+
+.PHONY: torture
+torture: ## the same for KILLS=300 kills
+	$(GO) test ./test/crash -timeout 0 -v -kills $(KILLS)
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for a little while
+	@for target in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \
+	  for name in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$target | sed 's/^func //'); do \
+	    echo "$$target $$name"; $(GO) test $$target -run '^$$' -fuzz "^$$name$$" -fuzztime 20s || exit 1; \
+	  done; done
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin
