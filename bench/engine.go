@@ -75,7 +75,7 @@ rest on disk). Runs with batches look up many keys at once.`,
 	fl.BoolVar(&f.pin, "pin", false, "keep each worker on one core")
 	fl.StringVar(&f.dir, "dir", "", "directory for places on disk (a temporary one by default)")
 	fl.Float64Var(&f.budget, "budget", 0.25, "memory of the place budget as a share of the data")
-	fl.StringVar(&f.cpuprofile, "cpuprofile", "", "write a CPU profile of all rounds to this file")
+	fl.StringVar(&f.cpuprofile, "cpuprofile", "", "write a CPU profile, from behind the first load on, to this file")
 	return cmd
 }
 

@@ -76,7 +76,7 @@ func (o *engineOutcome) newTable(r engineResult) table {
 			placeNames[r.cell.place], grouped(int64(o.Records)), r.cell.shape.keys.Len(), r.cell.shape.value, r.BytesPerRecord),
 		names: 4,
 		head: []string{"workload", "keys", "workers", "batch", "Mops/s", "±", "p50", "p99", "p99.9",
-			"allocs/op", "longest GC", "cold", "FASTER", "ratio"},
+			"CPU/op", "allocs/op", "longest GC", "cold", "FASTER", "ratio"},
 	}
 }
 
@@ -99,6 +99,7 @@ func (r engineResult) row() []string {
 		r.latency(func(s workload.Summary) time.Duration { return s.P50 }),
 		r.latency(func(s workload.Summary) time.Duration { return s.P99 }),
 		r.latency(func(s workload.Summary) time.Duration { return s.P999 }),
+		short(time.Duration(medianOf(r.Rounds, func(e engineRound) float64 { return e.CPUPerOp }))),
 		decimals(medianOf(r.Rounds, func(e engineRound) float64 { return e.AllocsPerOp }), 4),
 		short(time.Duration(medianOf(r.Rounds, func(e engineRound) float64 { return float64(e.LongestGC) }))),
 		fmt.Sprintf("%.1f%%", 100*medianOf(r.Rounds, func(e engineRound) float64 { return e.ColdShare })),

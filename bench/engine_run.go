@@ -20,12 +20,8 @@ func measureEngine(ctx context.Context, p *progress, f engineFlags, cells []cell
 	// As in a server there are more processors than workers, so that a
 	// worker never waits for background work to be preempted.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 2))
-	stopProfile, err := startProfile(f.cpuprofile)
-	if err != nil {
-		return nil, err
-	}
-	defer stopProfile()
-
+	profile := &profile{path: f.cpuprofile}
+	defer profile.stop()
 	out := &engineOutcome{Records: uint64(f.records), RoundSeconds: f.duration.Seconds(), ClockNanos: clockCost().Nanoseconds()}
 	var traces workload.Traces
 	for len(cells) > 0 {
@@ -33,7 +29,7 @@ func measureEngine(ctx context.Context, p *progress, f engineFlags, cells []cell
 		for n < len(cells) && cells[n].place == cells[0].place && cells[n].shape == cells[0].shape {
 			n++
 		}
-		if err := measureGroup(ctx, p, f, cells[:n], &traces, out); err != nil {
+		if err := measureGroup(ctx, p, f, cells[:n], &traces, profile, out); err != nil {
 			return nil, err
 		}
 		cells = cells[n:]
@@ -41,12 +37,15 @@ func measureEngine(ctx context.Context, p *progress, f engineFlags, cells []cell
 	return out, nil
 }
 
-func measureGroup(ctx context.Context, p *progress, f engineFlags, cells []cell, traces *workload.Traces, out *engineOutcome) error {
+func measureGroup(ctx context.Context, p *progress, f engineFlags, cells []cell, traces *workload.Traces, profile *profile, out *engineOutcome) error {
 	x, err := openFixture(p, f, cells[0].shape, cells[0].place)
 	if err != nil {
 		return err
 	}
 	defer x.close()
+	if err := profile.start(); err != nil {
+		return err
+	}
 	for _, c := range cells {
 		p.begin("%s", c.name())
 		r := engineResult{cell: c, BytesPerRecord: x.bytesPerRecord}
@@ -173,6 +172,7 @@ func (x *fixture) loadRange(from, to uint64, done *atomic.Uint64) error {
 type engineRound struct {
 	Mops        float64          `json:"mops"`
 	Latency     workload.Summary `json:"latency"`
+	CPUPerOp    float64          `json:"cpu_ns_per_op"` // of the whole process; steadier than Mops where others use the cores
 	AllocsPerOp float64          `json:"allocs_per_op"`
 	Collections uint32           `json:"collections"`
 	LongestGC   time.Duration    `json:"longest_gc_pause_ns"`
@@ -197,7 +197,7 @@ func (x *fixture) measure(ctx context.Context, c cell, f engineFlags, traces *wo
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	start := time.Now()
+	cpu, start := ownCPU(), time.Now()
 	for _, w := range workers {
 		wg.Go(func() { w.run(&stop) })
 	}
@@ -205,11 +205,12 @@ func (x *fixture) measure(ctx context.Context, c cell, f engineFlags, traces *wo
 	stop.Store(true)
 	wg.Wait()
 	elapsed := time.Since(start)
+	cpu = ownCPU() - cpu
 	runtime.ReadMemStats(&after)
 	if err := ctx.Err(); err != nil {
 		return engineRound{}, err
 	}
-	return x.sum(workers, elapsed, &before, &after)
+	return x.sum(workers, elapsed, cpu, &before, &after)
 }
 
 // collectAtIntervals waits for d and collects garbage three times in between:
@@ -229,7 +230,7 @@ func collectAtIntervals(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (x *fixture) sum(workers []*worker, elapsed time.Duration, before, after *runtime.MemStats) (engineRound, error) {
+func (x *fixture) sum(workers []*worker, elapsed, cpu time.Duration, before, after *runtime.MemStats) (engineRound, error) {
 	var ops, cold, missing uint64
 	inserted := workers[0].inserted
 	latency := workload.NewLatency()
@@ -248,6 +249,7 @@ func (x *fixture) sum(workers []*worker, elapsed time.Duration, before, after *r
 	r := engineRound{
 		Mops:        float64(ops) / elapsed.Seconds() / 1e6,
 		Latency:     latency.Summary(),
+		CPUPerOp:    float64(cpu) / float64(ops),
 		AllocsPerOp: float64(after.Mallocs-before.Mallocs) / float64(ops),
 		Collections: after.NumGC - before.NumGC,
 		ColdShare:   float64(cold) / float64(ops),
@@ -269,17 +271,28 @@ func clockCost() time.Duration {
 	return time.Since(start) / n
 }
 
-func startProfile(path string) (stop func(), err error) {
-	if path == "" {
-		return func() {}, nil
+// profile is a CPU profile that starts behind the first load.
+type profile struct {
+	path string
+	file *os.File
+}
+
+func (p *profile) start() (err error) {
+	if p.path == "" || p.file != nil {
+		return nil
 	}
-	f, err := os.Create(path)
+	if p.file, err = os.Create(p.path); err == nil {
+		err = pprof.StartCPUProfile(p.file)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("write the profile: %w", err)
+		return fmt.Errorf("write the profile: %w", err)
 	}
-	if err := pprof.StartCPUProfile(f); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("write the profile: %w", err)
+	return nil
+}
+
+func (p *profile) stop() {
+	if p.file != nil {
+		pprof.StopCPUProfile()
+		p.file.Close()
 	}
-	return func() { pprof.StopCPUProfile(); f.Close() }, nil
 }

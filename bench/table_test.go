@@ -58,7 +58,7 @@ func sampleResp() *respOutcome {
 
 func sampleEngine() *engineOutcome {
 	s := shape{workload.Binary8, 8}
-	round := engineRound{Mops: 12.5, Latency: sampleLatency(1), LongestGC: 40 * time.Microsecond}
+	round := engineRound{Mops: 12.5, CPUPerOp: 160, Latency: sampleLatency(1), LongestGC: 40 * time.Microsecond}
 	return &engineOutcome{Records: 10e6, RoundSeconds: 2, ClockNanos: 40, Results: []engineResult{
 		{cell{workload.YCSBC, s, inMemory, workload.Zipfian, 2, 32}, 52.4, []engineRound{round}},
 		{cell{workload.YCSBA, s, inMemory, workload.Uniform, 1, 1}, 52.4, []engineRound{round}},
