@@ -96,7 +96,7 @@ func (c *call) noteSwitch(store func(bool)) verdict {
 // clientUnblock finds nobody: no command of this server blocks.
 func clientUnblock(c *call) verdict {
 	if len(c.args) > 4 {
-		return c.fail("ERR wrong number of arguments for 'client|unblock' command")
+		return c.badArguments()
 	}
 	if len(c.args) == 4 && !c.is(3, "timeout") && !c.is(3, "error") {
 		return c.fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
@@ -111,7 +111,7 @@ func clientPause(c *call) verdict {
 	all := true
 	switch {
 	case len(c.args) > 4:
-		return c.fail("ERR wrong number of arguments for 'client|pause' command")
+		return c.badArguments()
 	case len(c.args) == 4 && c.is(3, "write"):
 		all = false
 	case len(c.args) == 4 && !c.is(3, "all"):

@@ -40,6 +40,8 @@ type command struct {
 	// keys names the keys where positions are not enough.
 	keys func(args [][]byte) [][]byte
 
+	subs []*command // of a container; their names are "container|name"
+
 	index int  // place in commandList, for counters
 	quick bool // takes the same short time whatever the data: not worth a clock
 }

@@ -26,7 +26,7 @@ func (c *call) documentAll(cmds []*command) {
 }
 
 func (c *call) document(cmd *command) {
-	subs := subcommands[cmd.name]
+	subs := cmd.subs
 	fields := []struct{ name, text string }{
 		{"summary", cmd.summary}, {"since", cmd.since}, {"group", cmd.group}, {"complexity", cmd.complexity},
 	}
@@ -52,7 +52,7 @@ func commandListNames(c *call) verdict {
 	}
 	var names []string
 	for _, cmd := range commandList {
-		for _, each := range append([]*command{cmd}, subcommands[cmd.name]...) {
+		for _, each := range append([]*command{cmd}, cmd.subs...) {
 			if filter != nil && filter(each) || filter == nil && each == cmd {
 				names = append(names, each.name)
 			}

@@ -54,7 +54,7 @@ func (c *call) describeCommand(cmd *command) {
 	c.words(cmd.categories())
 	c.out.Set(0) // tips
 	c.describeKeys(cmd)
-	subs := subcommands[cmd.name]
+	subs := cmd.subs
 	c.out.Array(len(subs))
 	for _, sub := range subs {
 		c.describeCommand(sub)
@@ -147,7 +147,7 @@ func (cmd *command) categories() (names []string) {
 	case "keys", "flushdb", "flushall", "swapdb", "info", "role", "lastsave":
 		dangerous = true
 	}
-	add(onKeyspace && (cmd.flags != 0 || len(subcommands[cmd.name]) == 0), "@keyspace")
+	add(onKeyspace && (cmd.flags != 0 || len(cmd.subs) == 0), "@keyspace")
 	add(cmd.flags&flagReadonly != 0, "@read")
 	add(cmd.flags&flagWrite != 0, "@write")
 	add(cmd.group == "string", "@string")

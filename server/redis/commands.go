@@ -192,15 +192,10 @@ func row(name string, arity int, run handler, flags commandFlags, k keySpan, gro
 	}
 }
 
-// subcommands finds a container's subcommands by its name, in the order listed.
-// It is complete after init.
-var subcommands map[string][]*command
-
 func init() {
-	subcommands = make(map[string][]*command)
 	all := allSubcommands()
 	for i := range all {
-		container, _, _ := strings.Cut(all[i].name, "|")
-		subcommands[container] = append(subcommands[container], &all[i])
+		name, _, _ := strings.Cut(all[i].name, "|")
+		table[name].subs = append(table[name].subs, &all[i])
 	}
 }

@@ -33,6 +33,7 @@ func (l *loop) command(c *conn, pos, size int) bool {
 	case c.net.failure != nil:
 		c.out.Error("ERR " + c.net.failure.Error())
 		c.net.failure = nil
+		c.giveUp()
 	case !l.admit(c, cmd, args):
 		// The refusal is written.
 	case c.multi.active && cmd.flags&flagDirect == 0:
@@ -72,10 +73,18 @@ func (l *loop) admit(c *conn, cmd *command, args [][]byte) bool {
 		refusal = errNoAuth
 	case c.multi.active && cmd.flags&flagNoMulti != 0:
 		refusal = errNoMulti
-	default:
+	case cmd.subs == nil:
 		return true
+	default:
+		if refusal = cmd.misnamed(args); refusal == "" {
+			return true
+		}
 	}
 	c.multi.dirty = c.multi.dirty || c.multi.active
+	if cmd != nil && cmd.name == "exec" {
+		c.endMulti()
+		refusal = "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(refusal, "ERR ")
+	}
 	c.out.Error(refusal)
 	l.tally.refused(cmd, refusal)
 	return false

@@ -149,13 +149,11 @@ func (c *call) runQueued(q queued) verdict {
 	return q.cmd.run(c)
 }
 
-// verify looks whether all that was watched is still as it was. The keys are
-// made anew, for a database may have been flushed or swapped meanwhile.
+// verify looks whether all that was watched is still as it was.
 func (c *call) verify(watch []watched) execOutcome {
 	for i := range watch {
 		w := &watch[i]
-		k := c.ss.Key(w.db, w.key.Bytes)
-		switch same, st := c.ss.Unchanged(&k, &w.view); {
+		switch same, st := c.unchanged(w); {
 		case st == store.Cold:
 			return execCold
 		case !same:
@@ -163,6 +161,18 @@ func (c *call) verify(watch []watched) execOutcome {
 		}
 	}
 	return execDone
+}
+
+// unchanged compares a watched key with what its database holds now. The key is
+// made anew, for the database may have been flushed or swapped meanwhile: then it
+// counts as changed, even if it was absent and still is, for nobody knows any more
+// whether it was there in between.
+func (c *call) unchanged(w *watched) (bool, store.Status) {
+	k := c.ss.Key(w.db, w.key.Bytes)
+	if k.Table != w.key.Table {
+		return false, store.OK
+	}
+	return c.ss.Unchanged(&k, &w.view)
 }
 
 // execKeys collects the keys that the commands name and those watched. A SELECT

@@ -109,7 +109,8 @@ func pttl(c *call) verdict        { return c.timeToLive(c.now, toMillis) }
 func expiretime(c *call) verdict  { return c.timeToLive(0, toSeconds) }
 func pexpiretime(c *call) verdict { return c.timeToLive(0, toMillis) }
 
-func toSeconds(millis int64) int64 { return (millis + 500) / 1000 }
+// toSeconds rounds; the farthest time does not overflow.
+func toSeconds(millis int64) int64 { return int64((uint64(millis) + 500) / 1000) }
 func toMillis(millis int64) int64  { return millis }
 
 // timeToLive answers when the key ends, counted from base: -2 for no key, -1 for

@@ -7,3 +7,12 @@ type resumption struct {
 	keys keysProgress
 	exec execProgress
 }
+
+// giveUp forgets a command that waited for cold keys and could not have them. It
+// was EXEC if a transaction is under way.
+func (cn *conn) giveUp() {
+	if cn.multi.active {
+		cn.endMulti()
+	}
+	cn.resume = resumption{}
+}

@@ -5,7 +5,7 @@ const slowlogShown = 10 // entries that SLOWLOG GET returns unless asked for mor
 func slowlogGet(c *call) verdict {
 	count := int64(slowlogShown)
 	if len(c.args) > 3 {
-		return c.fail("ERR wrong number of arguments for 'slowlog|get' command")
+		return c.badArguments()
 	}
 	if len(c.args) == 3 {
 		var ok bool
