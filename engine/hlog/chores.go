@@ -1,6 +1,9 @@
 package hlog
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // chores is background work that waits for no one. Actions that epochs release
 // run on whatever worker passes by, so they only hand their work over here.
@@ -8,9 +11,11 @@ type chores struct {
 	mu    sync.Mutex
 	wake  chan struct{}
 	queue []func()
+	left  atomic.Int64
 }
 
 func (c *chores) add(f func()) {
+	c.left.Add(1)
 	c.mu.Lock()
 	c.queue = append(c.queue, f)
 	c.mu.Unlock()
@@ -34,8 +39,12 @@ func (c *chores) run() int {
 	for _, f := range q {
 		f()
 	}
+	c.left.Add(-int64(len(q)))
 	return len(q)
 }
+
+// Idle tells whether no background chore is waiting or under way.
+func (l *Log) Idle() bool { return l.chores.left.Load() == 0 }
 
 // afterGuards runs f in the background once every guard of now has passed.
 func (l *Log) afterGuards(f func()) {

@@ -121,7 +121,7 @@ func (h *Head) roll() error {
 // share: it takes memory to make room.
 func (h *Head) next() (*Segment, error) {
 	if h == h.log.survivor {
-		return h.log.makeSpare(nil)
+		return h.log.makeSegment()
 	}
 	return h.log.takeSpare()
 }

@@ -46,9 +46,10 @@ type Options struct {
 	// SyncEach lets nothing count as durable before a sync. Without it a logged
 	// entry is durable once sealed, and a sync runs every second.
 	SyncEach bool
-	// Room asks for permission to take memory for one more segment. It may wait
-	// for others to make room; an error refuses the write that asked.
-	Room func() error
+	// Room asks for permission to take memory for one more segment, and waits
+	// for others to make room only if it may: else it says ErrNoRoom. Any other
+	// error refuses the write that asked.
+	Room func(wait bool) error
 	// Remote reads segments that only the blob tier holds.
 	Remote func(id record.SegmentID, p []byte, off int64) (int, error)
 	// Tail, if set, sees every sealed batch: the seam for replication.
@@ -58,8 +59,13 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// ErrClosed says that the log was closed.
-var ErrClosed = errors.New("the log is closed")
+var (
+	// ErrClosed says that the log was closed.
+	ErrClosed = errors.New("the log is closed")
+	// ErrNoRoom says that an append has to wait for memory. Whoever holds a
+	// guard must give it up first, or the memory is never free.
+	ErrNoRoom = errors.New("no room in memory at the moment")
+)
 
 // Log is a node's log.
 type Log struct {
@@ -82,7 +88,6 @@ type Log struct {
 	syncAsk  chan struct{}
 	stop     chan struct{}
 	chores   chores
-	spareErr chan error
 	workers  sync.WaitGroup
 	closing  atomic.Bool
 
@@ -113,12 +118,11 @@ func Open(o Options, first record.SegmentID) (*Log, error) {
 		segments: map[record.SegmentID]*Segment{},
 		bySlot:   map[uint32]*Segment{},
 		nextSlot: 1,
-		spares:   make(chan *Segment, 1),
+		spares:   make(chan *Segment, 2),
 		settle:   make(chan *Segment, 4096),
 		syncAsk:  make(chan struct{}, 1),
 		stop:     make(chan struct{}),
 		chores:   chores{wake: make(chan struct{}, 1)},
-		spareErr: make(chan error),
 	}
 	l.setNext(max(first, 1))
 	for n := range o.Heads {
@@ -211,10 +215,8 @@ func (l *Log) finish() error {
 	if l.opts.Logged {
 		errs = append(errs, l.syncHeads())
 	}
-	select {
-	case s := <-l.spares:
-		errs = append(errs, l.discard(s))
-	default:
+	for len(l.spares) > 0 {
+		errs = append(errs, l.discard(<-l.spares))
 	}
 	return errors.Join(errs...)
 }

@@ -116,6 +116,20 @@ func (l *Log) Oldest(except record.SegmentID) record.SegmentID {
 	return oldest
 }
 
+// OldestOpen is an id that all segments below it have: they are closed, so
+// nothing will be written to them any more.
+func (l *Log) OldestOpen() record.SegmentID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	oldest := l.nextID
+	for id, s := range l.segments {
+		if !s.closed.Load() {
+			oldest = min(oldest, id)
+		}
+	}
+	return oldest
+}
+
 // Live is how many bytes of s are not known to be dead.
 func (l *Log) Live(s *Segment) int64 {
 	return int64(s.End()) - l.Dead(s)

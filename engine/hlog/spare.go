@@ -6,13 +6,13 @@ import (
 	"unsafe"
 )
 
-// prepareSpares keeps one segment ready, so that a head seldom waits for
-// memory or a file. While there is none to be had, it tells those who ask why.
+// prepareSpares keeps segments ready, so that a head seldom waits for memory or
+// a file.
 func (l *Log) prepareSpares() {
 	for {
-		s, err := l.makeSpare(l.opts.Room)
+		s, err := l.makeSpare(true)
 		if err != nil {
-			if !l.tell(err) {
+			if !l.pause(20 * time.Millisecond) {
 				return
 			}
 			continue
@@ -26,23 +26,7 @@ func (l *Log) prepareSpares() {
 	}
 }
 
-// tell offers the reason for having no spare, for a moment.
-func (l *Log) tell(why error) bool {
-	t := time.NewTimer(20 * time.Millisecond)
-	defer t.Stop()
-	for {
-		select {
-		case l.spareErr <- why:
-		case <-t.C:
-			return true
-		case <-l.stop:
-			return false
-		}
-	}
-}
-
-// takeSpare gives the prepared segment, or waits until there is one or a
-// reason against it.
+// takeSpare gives a prepared segment, or makes one if there is room for it now.
 func (l *Log) takeSpare() (*Segment, error) {
 	if l.closing.Load() {
 		return nil, ErrClosed
@@ -50,20 +34,26 @@ func (l *Log) takeSpare() (*Segment, error) {
 	select {
 	case s := <-l.spares:
 		return s, nil
-	case err := <-l.spareErr:
-		return nil, err
-	case <-l.stop:
-		return nil, ErrClosed
+	default:
+		return l.makeSpare(false)
 	}
 }
 
+// HasSpare tells whether a segment is ready.
+func (l *Log) HasSpare() bool { return len(l.spares) > 0 }
+
 // makeSpare makes an empty segment with memory to append to, if there is room.
-func (l *Log) makeSpare(room func() error) (*Segment, error) {
-	if room != nil {
-		if err := room(); err != nil {
+func (l *Log) makeSpare(wait bool) (*Segment, error) {
+	if l.opts.Room != nil {
+		if err := l.opts.Room(wait); err != nil {
 			return nil, err
 		}
 	}
+	return l.makeSegment()
+}
+
+// makeSegment makes an empty segment, room or not.
+func (l *Log) makeSegment() (*Segment, error) {
 	s := l.newSegment()
 	var err error
 	if l.opts.Logged {

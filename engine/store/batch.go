@@ -67,7 +67,9 @@ func (ss *Session) finish(k *Key, pr *index.Probe, st Status) (View, Status) {
 		if p, ok := ss.st.log.Entry(a); ok && p.KeyIs(k.Table, k.Bytes) {
 			if v, st := ss.view(a, p); st != Conflict {
 				ss.stat.reads++
-				ss.st.countRead(ss, st)
+				if st == OK {
+					ss.stat.hits++
+				}
 				return v, st
 			}
 		}

@@ -88,7 +88,7 @@ func (ss *Session) writeChunks(k *Key, e *entry) Status {
 		var buf [12]byte
 		ck := chunkKey(k.Place, m.id, n, &buf)
 		ce := entry{Header: record.Header{Type: record.TypePut, Table: chunkTable}, value: body}
-		if st := ss.put(&ck, &ce, nil); st != OK {
+		if st := ss.putChunk(&ck, &ce); st != OK {
 			m.total = uint64(from)
 			e.value = ss.arena.alloc(manifestBytes)
 			m.encode(e.value)
@@ -113,6 +113,22 @@ func (ss *Session) syncChunks() Status {
 		return ss.fail(err)
 	}
 	return OK
+}
+
+// putChunk writes a chunk. A large value may need more memory than is free at
+// once; so, outside of transactions, the session steps out of its guard to
+// wait for it. Large values are never views into the log.
+func (ss *Session) putChunk(k *Key, e *entry) Status {
+	for {
+		st := ss.put(k, e, nil)
+		if st != Cold || !ss.noRoom || ss.tx.open {
+			return st
+		}
+		ss.noRoom = false
+		ss.guard.Leave()
+		ss.st.awaitRoom()
+		ss.guard.Enter()
+	}
 }
 
 // sealChunks ends a batch, so that the batch with the record does not carry

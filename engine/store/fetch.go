@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ type fetched struct {
 type Fetch struct {
 	st   *Store
 	want []record.Address
+	room bool // memory for a write is wanted
 	left atomic.Int64
 
 	mu   sync.Mutex
@@ -36,7 +38,9 @@ type Fetch struct {
 func (ss *Session) TakeFetch() *Fetch {
 	slices.Sort(ss.cold)
 	f := &Fetch{st: ss.st, want: slices.Clone(slices.Compact(ss.cold)), got: make(map[record.Address]fetched, len(ss.cold))}
-	ss.cold = ss.cold[:0]
+	maps.Copy(f.got, ss.stash) // Or the operation would go back and forth between two records.
+	f.room = ss.noRoom
+	ss.cold, ss.noRoom = ss.cold[:0], false
 	ss.stat.cold += int64(len(f.want))
 	return f
 }
@@ -45,13 +49,22 @@ func (ss *Session) TakeFetch() *Fetch {
 // of it has ended.
 func (f *Fetch) Start(done func()) {
 	f.done = done
-	f.left.Store(int64(len(f.want)))
-	if len(f.want) == 0 {
-		go done()
-		return
-	}
+	f.left.Store(int64(len(f.want)) + 1)
 	for _, a := range f.want {
 		f.st.readers.do(func() { f.read(a) })
+	}
+	go func() {
+		if f.room {
+			f.st.awaitRoom()
+		}
+		f.arrived()
+	}()
+}
+
+// arrived counts one part of the I/O as done.
+func (f *Fetch) arrived() {
+	if f.left.Add(-1) == 0 {
+		f.done()
 	}
 }
 
@@ -65,9 +78,7 @@ func (f *Fetch) read(a record.Address) {
 		f.err = errors.Join(f.err, err)
 	}
 	f.mu.Unlock()
-	if f.left.Add(-1) == 0 {
-		f.done()
-	}
+	f.arrived()
 }
 
 // Err tells what went wrong.
@@ -80,14 +91,21 @@ func (f *Fetch) Err() error {
 // Release forgets what was fetched.
 func (f *Fetch) Release() { f.got = nil }
 
-// Resume lets the session's operations see what f fetched, until the next
-// Resume.
+// Resume lets the session's operations of this round, or the next if none has
+// begun, see what f fetched.
 func (ss *Session) Resume(f *Fetch) {
-	if f == nil {
-		ss.stash = nil
-		return
+	ss.stash = nil
+	if f != nil {
+		ss.stash, ss.fresh = f.got, !ss.guard.Inside()
 	}
-	ss.stash = f.got
+}
+
+// forgetStash drops what was fetched for an earlier round.
+func (ss *Session) forgetStash() {
+	if !ss.fresh {
+		ss.stash = nil
+	}
+	ss.fresh = false
 }
 
 // stashed gives the entry at a if it was fetched and is still the same.

@@ -22,7 +22,12 @@ func (ss *Session) Get(k *Key) (View, Status) {
 			return ss.absent(k), st
 		}
 		if v, st := ss.view(pr.Address(), p); st != Conflict {
-			ss.st.countRead(ss, st)
+			if st == OK {
+				ss.stat.hits++
+				if len(ss.stash) > 0 && !ss.tx.open {
+					ss.promoteCold(&pr, p)
+				}
+			}
 			return v, st
 		}
 		if round == readRounds {
@@ -37,12 +42,6 @@ func (ss *Session) Get(k *Key) (View, Status) {
 const readRounds = 1 << 20
 
 var errUnreadable = errors.New("a large value lacks some of its pieces: run 'ostro check' on the data directory")
-
-func (st *Store) countRead(ss *Session, s Status) {
-	if s == OK {
-		ss.stat.hits++
-	}
-}
 
 // absent is the view of a key that is not there.
 func (ss *Session) absent(k *Key) View {

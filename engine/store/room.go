@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/ostrodb/ostro/engine/hlog"
 )
 
 // room is where those who want memory meet those who make some.
@@ -51,7 +53,7 @@ func (st *Store) maxResident() int64 {
 	if limit == 0 {
 		return 1 << 40
 	}
-	least := int64(2*st.opts.Heads + 3)
+	least := int64(2*st.opts.Heads + 8) // open ones, spares, and some to choose from
 	return max((limit-st.ix.Bytes())/int64(st.opts.SegmentBytes), least)
 }
 
@@ -61,23 +63,42 @@ func (st *Store) slack() int64 { return max(2, st.maxResident()/20) }
 // pressed tells whether memory is getting short.
 func (st *Store) pressed() bool { return st.log.Resident() > st.maxResident()-st.slack() }
 
-// takeRoom waits until there is memory for one more segment. It is called from
-// the background: heads wait for the segment that it prepares.
-func (st *Store) takeRoom() error {
+// takeRoom gets memory for one more segment. The background may wait for it;
+// sessions may not, for their guards would keep memory from coming free.
+func (st *Store) takeRoom(wait bool) error {
 	for {
 		changed, hopeless := st.room.watch()
 		if st.log.Resident() < st.maxResident() {
 			return nil
 		}
-		if hopeless {
-			st.room.ask()
-			return ErrMemoryFull
-		}
 		st.room.ask()
+		switch {
+		case hopeless:
+			return ErrMemoryFull
+		case !wait:
+			return hlog.ErrNoRoom
+		}
 		select {
 		case <-changed:
 		case <-st.done:
 			return ErrClosed
+		}
+	}
+}
+
+// awaitRoom waits until a write may find room, or may learn that there is none.
+func (st *Store) awaitRoom() {
+	for {
+		changed, hopeless := st.room.watch()
+		if hopeless || st.log.HasSpare() || st.log.Resident() < st.maxResident() {
+			return
+		}
+		st.room.ask()
+		select {
+		case <-changed:
+		case <-time.After(time.Millisecond): // A spare may have become ready.
+		case <-st.done:
+			return
 		}
 	}
 }
@@ -118,10 +139,10 @@ func (st *Store) relieve(ctx context.Context) {
 func (st *Store) settleFrees(ctx context.Context, before int64) {
 	for range 200 {
 		st.epoch.Drain()
-		if st.log.Resident() < before || ctx.Err() != nil {
+		if st.log.Resident() < before || ctx.Err() != nil || st.epoch.Pending() == 0 && st.log.Idle() {
 			return
 		}
-		pauseFor(ctx, time.Millisecond)
+		pauseFor(ctx, 200*time.Microsecond)
 	}
 }
 

@@ -21,13 +21,15 @@ type Session struct {
 	now   int64
 	err   error
 
-	arena arena // copies that views point to, until End
-	need  needs // what must be durable before replies go out
-	tx    txn   // the open transaction
-	cold  []record.Address
-	stash map[record.Address]fetched
-	stat  counters // plain numbers of this round; published by End
-	wait  atomic.Bool
+	arena  arena // copies that views point to, until End
+	need   needs // what must be durable before replies go out
+	tx     txn   // the open transaction
+	cold   []record.Address
+	stash  map[record.Address]fetched
+	fresh  bool     // the stash is for the next round
+	noRoom bool     // a write waits for memory
+	stat   counters // plain numbers of this round; published by End
+	wait   atomic.Bool
 
 	waitOnce sync.Once
 	moved    chan struct{}
@@ -66,6 +68,8 @@ func (ss *Session) Close() {
 // Begin starts a round of operations. Views stay valid until End.
 func (ss *Session) Begin() {
 	ss.now = ss.st.opts.Now()
+	ss.forgetStash()
+	ss.cold, ss.noRoom = ss.cold[:0], false
 	ss.guard.Enter()
 }
 
@@ -73,7 +77,6 @@ func (ss *Session) Begin() {
 func (ss *Session) End() {
 	ss.guard.Leave()
 	ss.arena.reset()
-	ss.cold = ss.cold[:0]
 	ss.stat.publish()
 }
 

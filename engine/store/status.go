@@ -1,6 +1,10 @@
 package store
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+)
 
 // Status is the outcome of an operation. Expected outcomes are no errors;
 // Session.Err tells more about the last three.
@@ -9,7 +13,7 @@ type Status uint8
 const (
 	OK       Status = iota
 	NotFound        // No such key, or it has expired.
-	Cold            // A record is not in memory: see Session.TakeFetch. Nothing was changed.
+	Cold            // A record, or room for one, is not in memory: see Session.TakeFetch. Nothing was changed.
 	Conflict        // The key is no longer as expected. Nothing was changed.
 	Refused         // The memory limit is reached.
 	TooLarge        // A key, value or transaction is over its limit.
@@ -29,10 +33,13 @@ var (
 	ErrClosed = errors.New("the store is closed")
 )
 
-// fail notes why an operation did not succeed.
+// fail notes why an operation did not succeed. What can be waited for is Cold.
 func (ss *Session) fail(err error) Status {
 	ss.err = err
 	switch {
+	case errors.Is(err, hlog.ErrNoRoom):
+		ss.noRoom = true
+		return Cold
 	case errors.Is(err, ErrMemoryFull):
 		return Refused
 	case errors.Is(err, ErrTooLarge):

@@ -27,6 +27,7 @@ type Store struct {
 
 	tables   tables
 	floors   *floors
+	revisits *revisits
 	chunkIDs atomic.Uint64
 	limit    atomic.Int64 // memory, in bytes
 	policy   atomic.Uint32
@@ -62,12 +63,13 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	st := &Store{
-		opts:    o,
-		dev:     o.Device,
-		epoch:   epoch.New(maxSessions),
-		floors:  new(floors),
-		readers: newReaders(64),
-		open:    map[*Session]struct{}{},
+		opts:     o,
+		dev:      o.Device,
+		epoch:    epoch.New(maxSessions),
+		floors:   new(floors),
+		revisits: new(revisits),
+		readers:  newReaders(64),
+		open:     map[*Session]struct{}{},
 	}
 	st.limit.Store(o.MemoryBytes)
 	st.policy.Store(uint32(o.Policy))

@@ -179,11 +179,16 @@ func (st *Store) Truncate(db int) error {
 
 // TruncateAll empties all databases at once.
 func (st *Store) TruncateAll() error {
-	return st.dropTables(func() {
+	below := st.log.OldestOpen()
+	err := st.dropTables(func() {
 		for db := range st.tables.byDB {
 			st.tables.fresh(db)
 		}
 	})
+	if err == nil {
+		st.sweep.askBelow(below)
+	}
+	return err
 }
 
 func (st *Store) dropTables(f func()) error {
