@@ -21,7 +21,8 @@ const (
 type arena struct {
 	mu     sync.Mutex
 	chunks []mapping
-	free   []table                  // cleared when taken
+	closed bool
+	free   []table                  // cleared when taken, if dirty
 	dirs   [levelBits + 1][]uintptr // free directories by the logarithm of their words
 	spare  span                     // rest of the newest chunk for directories
 
@@ -53,9 +54,11 @@ func (a *arena) table(capacity uint32) (table, error) {
 		return 0, err
 	}
 	h := t.header()
-	number := h.number
-	clear(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), uintptr(t))), tableBytes))
-	h.capacity, h.number = overflowBuckets, number
+	if number := h.number; h.dirty {
+		clear(unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(nil), uintptr(t))), tableBytes))
+		h.number = number
+	}
+	h.capacity = overflowBuckets
 	return t, nil
 }
 
@@ -109,11 +112,16 @@ func largeBytes(capacity uint32) uintptr {
 	return (n + chunkBytes - 1) &^ (chunkBytes - 1)
 }
 
-// release takes back a sub-table that nobody can reach.
+// release takes back a sub-table that nobody can reach. It may come late, after
+// close.
 func (a *arena) release(t table) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
 	h := t.header()
+	h.dirty = true
 	h.state.Store(building)
 	if h.number >= 0 {
 		a.free = append(a.free, t)
@@ -217,6 +225,7 @@ func (a *arena) close() {
 	for _, m := range a.chunks {
 		a.unmap(m)
 	}
+	a.closed = true
 	a.chunks, a.free, a.spare = nil, nil, span{}
 	clear(a.dirs[:])
 	a.numbered.Store(&[]table{})

@@ -95,7 +95,7 @@ func (pr *Probe) put(word uint64) (link uint32, ok bool) {
 		pr.at = next
 	}
 	last, first := pr.at, pr.at == pr.primary
-	n := pr.table.extend(int(pr.place&bucketMask), first)
+	n := pr.table.extend(int(pr.place&bucketMask), first, pr.table.header().limit)
 	if n == 0 {
 		return link, false
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/ostrodb/ostro/engine/epoch"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -207,6 +208,19 @@ func TestWithoutMemoryInsertionsFailAndTheRestWorks(t *testing.T) {
 	ix.arena.limit = 0
 	if !ix.put(placeFor(n), n, addressFor(n, 0)) {
 		t.Fatal("with memory again, the insertion still fails")
+	}
+}
+
+func TestWhatWasDeferredMayComeAfterClose(t *testing.T) {
+	table := epoch.New(1)
+	ix := open(t, Options{Epoch: table})
+	for key := uint64(0); table.Pending() == 0; key++ {
+		ix.put(placeFor(key), key, addressFor(key, 0))
+	}
+	ix.Close()
+	ix.guard.Leave()
+	if n := table.Pending(); n != 0 {
+		t.Fatalf("%d actions did not run", n)
 	}
 }
 

@@ -25,6 +25,8 @@
 //   - A sub-table that was replaced keeps its last bytes until the epoch is
 //     safe, with all buckets locked. Whoever starts on such a bucket finds the
 //     lock and goes through the directory again.
+//   - An address is not used for another record while a guard is inside that
+//     may have seen it. This is the log's promise; compare-and-swap rests on it.
 //   - Places of one sub-table share its first `depth` bits. Depths only grow, and
 //     an entry keeps its bucket number in every split.
 //

@@ -183,6 +183,49 @@ func (ix *Index) increment(key uint64) (inserted bool) {
 	}
 }
 
+// A worker locates a bucket, writes, and then searches with the early probe, as
+// a pipelined batch may. Whatever splits come between, it finds its own write.
+func TestABatchSeesItsOwnWritesWhileTheIndexGrows(t *testing.T) {
+	ix := open(t, Options{})
+	ix.guard.Leave()
+	var growth, batches sync.WaitGroup
+	var done atomic.Bool
+	for w := range uint64(2) {
+		worker(t, &batches, ix.Index, func(refresh func()) {
+			random := rand.New(rand.NewPCG(11, w))
+			var early [16]Probe
+			for version := uint64(0); !done.Load(); version++ {
+				for i := range early {
+					key := (random.Uint64N(100)*uint64(len(early))+uint64(i))*2 + w
+					ix.SeekPrefetch(placeFor(key), &early[i])
+					ix.put(placeFor(key), key, addressFor(key, version))
+					if i%4 == 0 {
+						runtime.Gosched()
+					}
+					pr := &early[i]
+					ix.Start(pr)
+					for pr.Next() && keyAt(pr.Address()) != key {
+					}
+					if pr.Address() != addressFor(key, version) {
+						t.Errorf("key %d: address %v, want %v", key, pr.Address(), addressFor(key, version))
+						return
+					}
+				}
+				refresh()
+			}
+		})
+	}
+	worker(t, &growth, ix.Index, func(refresh func()) {
+		for key := uint64(10_000); key < size(400_000); key++ {
+			ix.put(placeFor(key), key, addressFor(key, 0))
+			refresh()
+		}
+	})
+	growth.Wait()
+	done.Store(true)
+	batches.Wait()
+}
+
 // Transactions move one unit from a key to another, under locks that travel
 // with the splits which a writer beside them causes. The sum stays.
 func TestLocksHoldAcrossSplits(t *testing.T) {

@@ -58,9 +58,8 @@ func (ix *Index) start(depth int) error {
 		if err != nil {
 			return err
 		}
-		h := t.header()
-		h.depth, h.prefix = uint32(depth), uint32(i<<(32-depth))
-		h.state.Store(live)
+		t.describe(uint32(i<<(32-depth)), uint32(depth))
+		t.publish()
 		for j := range uint64(1) << (width - depth) {
 			*entryAt(dir, i<<(width-depth)+j) = uint64(t)
 		}
@@ -69,8 +68,7 @@ func (ix *Index) start(depth int) error {
 	return nil
 }
 
-// Close gives the memory back. Nobody may use the index any more, and what it
-// deferred to the epoch table must have run or must never run.
+// Close gives the memory back. Nobody may use the index any more.
 func (ix *Index) Close() { ix.arena.close() }
 
 // Epoch returns the table whose guards protect the index.
@@ -110,13 +108,11 @@ func (ix *Index) Start(pr *Probe) {
 	pr.open(pr.primary)
 }
 
-// relocate is for a bucket found locked, by an insertion or by a split. Only
-// in a sub-table that was replaced do the words no longer count.
+// relocate is for a bucket found locked: by an insertion, or by a split that may
+// have replaced the sub-table. The directory knows.
 func (ix *Index) relocate(pr *Probe) {
-	for pr.table.header().state.Load() == moved {
-		ix.locate(pr)
-		pr.meta = pr.primary.loadMeta()
-	}
+	ix.locate(pr)
+	pr.meta = pr.primary.loadMeta()
 }
 
 func (ix *Index) locate(pr *Probe) {

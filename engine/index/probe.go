@@ -81,18 +81,18 @@ func (pr *Probe) open(b bucket) {
 // matches returns a bit for each word that may have the tag of p. Empty words
 // count as tag 0. It has no branches, for nobody could predict them.
 func (b bucket) matches(p record.Place) uint8 {
-	var m uint8
-	for i := range bucketWords {
-		var bit uint8
-		if sameTag(b.load(i), p) {
-			bit = 1
-		}
-		m |= bit << i
-	}
-	return m
+	return b.matchesAt(0, p) | b.matchesAt(1, p)<<1 | b.matchesAt(2, p)<<2 |
+		b.matchesAt(3, p)<<3 | b.matchesAt(4, p)<<4 | b.matchesAt(5, p)<<5
 }
 
-func sameTag(word uint64, p record.Place) bool { return (word^uint64(p)<<16)>>tagShift == 0 }
+func (b bucket) matchesAt(i int, p record.Place) (bit uint8) {
+	if sameTag(b.load(i), p) {
+		bit = 1
+	}
+	return bit
+}
+
+func sameTag(word uint64, p record.Place) bool { return word^uint64(p)<<16 < 1<<tagShift }
 
 func (pr *Probe) slot() *uint64 { return pr.at.word(int(pr.index)) }
 

@@ -25,8 +25,8 @@ func (ix *Index) grow(t table) bool {
 		s.copyBucket(b)
 	}
 	ix.replace(h.prefix, h.depth, s.low.table, s.high.table)
-	s.low.table.header().state.Store(live)
-	s.high.table.header().state.Store(live)
+	s.low.table.publish()
+	s.high.table.publish()
 	h.state.Store(moved)
 	ix.epoch.Defer(func() { ix.arena.release(t) })
 	return true
@@ -44,8 +44,12 @@ func (ix *Index) plan(t table) (*split, error) {
 	h := t.header()
 	s := &split{old: t}
 	capacity, depth := uint32(overflowBuckets), h.depth+1
-	switch roomy := overflowNeeded(t) <= h.capacity/2; {
-	case roomy: // Removals left gaps: what remains fits well, packed.
+	room := h.limit
+	if h.deep {
+		room -= primaryBuckets
+	}
+	switch {
+	case overflowNeeded(t) <= room/2: // Removals left gaps: what remains fits well, packed.
 		capacity, depth = h.capacity, h.depth
 	case h.depth == maxDepth: // Not splittable: let the chains grow.
 		capacity, depth = max(2*h.capacity, 2*primaryBuckets), h.depth
@@ -75,11 +79,7 @@ func (ix *Index) build(f *filler, prefix, depth, capacity uint32) error {
 	if err != nil {
 		return err
 	}
-	h := t.header()
-	h.prefix, h.depth = prefix, depth
-	if h.deep = capacity > overflowBuckets; h.deep {
-		h.used.Store(primaryBuckets) // One for each primary bucket, see extend.
-	}
+	t.describe(prefix, depth)
 	f.table = t
 	return nil
 }
@@ -169,7 +169,7 @@ func (s *split) copyBucket(b int) {
 
 // filler fills a sub-table that nobody else sees yet, bucket by bucket. Packed
 // chains need no more overflow buckets than those they come from, so there
-// is always room.
+// is always room, if not below the limit.
 type filler struct {
 	table  table
 	number int // of the primary bucket
@@ -193,7 +193,7 @@ func (f *filler) add(p record.Place, word uint64) {
 func (f *filler) extend() {
 	primary := f.table.bucketAt(f.number)
 	first := f.at == primary
-	link := f.table.extend(f.number, first)
+	link := f.table.extend(f.number, first, f.table.header().capacity)
 	if link == 0 {
 		panic("index: a packed chain is longer than it was")
 	}

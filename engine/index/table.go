@@ -12,6 +12,7 @@ const (
 	primaryBuckets  = 1024
 	bucketMask      = primaryBuckets - 1
 	overflowBuckets = 235 // so that 26 sub-tables fill a chunk
+	leastOverflow   = 140 // of them, which a sub-table may use before it splits
 	tableBytes      = (1 + primaryBuckets + overflowBuckets) * bucketBytes
 
 	// maxDepth is how many bits of a place the index knows and can split by.
@@ -20,9 +21,9 @@ const (
 
 // States of a sub-table.
 const (
-	building  = iota // private to the splitter, or free
-	live             // published
-	splitting        // published, being frozen by one splitter
+	building  = iota // in the making, or free
+	live             // the directory leads to it
+	splitting        // being frozen by one splitter
 	moved            // replaced in the directory; waits for its epoch
 )
 
@@ -30,7 +31,7 @@ const (
 // overflow buckets.
 //
 // Who owns which bytes when: while building, all of it belongs to its maker.
-// Prefix, depth and capacity never change afterwards. Used belongs to
+// Its header's plain fields never change afterwards. Used belongs to
 // whoever counts it up by compare-and-swap, and with it the overflow bucket of
 // that number, which was zeroed before. Whoever turns the state from live to
 // splitting may freeze the buckets and must end in moved, or turn back to live
@@ -41,11 +42,13 @@ type table uintptr
 type header struct {
 	state    atomic.Uint32
 	used     atomic.Uint32 // overflow buckets handed out
+	limit    uint32        // overflow buckets to hand out before a split
 	capacity uint32        // overflow buckets that there are
 	depth    uint32
 	prefix   uint32 // top 32 bits of the first place covered
 	deep     bool   // first links are fixed: overflow bucket b belongs to primary b
-	number   int32  // position among the arena's sub-tables; -1 if alone in a mapping
+	number   int32  // arena's: position among the sub-tables; -1 if alone in a mapping
+	dirty    bool   // arena's: has been used before
 }
 
 func (t table) header() *header {
@@ -76,16 +79,35 @@ func (t table) next(m uint32, first bool) bucket {
 	return t.overflow(m)
 }
 
+// publish says that the directory leads to the sub-table: from now on it may be
+// split and drawn from.
+func (t table) publish() { t.header().state.Store(live) }
+
+// describe says what a new sub-table covers. Places are spread so evenly that
+// all sub-tables would split at nearly the same time; limits that differ by a
+// third spread the splits over an eighth of the entries.
+func (t table) describe(prefix, depth uint32) {
+	h := t.header()
+	h.prefix, h.depth = prefix, depth
+	if h.deep = h.capacity > overflowBuckets; h.deep {
+		h.limit = h.capacity
+		h.used.Store(primaryBuckets) // One for each primary bucket, see extend.
+		return
+	}
+	luck := mix(uint64(prefix)<<32|uint64(depth)) % (overflowBuckets - leastOverflow + 1)
+	h.limit = leastOverflow + uint32(luck)
+}
+
 // extend hands out an overflow bucket to the chain of primary b; first if the
-// chain has none yet. 0 means that none is left.
-func (t table) extend(b int, first bool) uint32 {
+// chain has none yet. 0 means that limit are in use.
+func (t table) extend(b int, first bool, limit uint32) uint32 {
 	h := t.header()
 	if first && h.deep {
 		return uint32(b) + 1
 	}
 	for {
 		used := h.used.Load()
-		if used >= h.capacity {
+		if used >= limit {
 			return 0
 		}
 		if h.used.CompareAndSwap(used, used+1) {
