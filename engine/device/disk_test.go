@@ -94,8 +94,9 @@ func TestLockRemovesUnfinishedWritesOfTheDeadOnly(t *testing.T) {
 	dir := t.TempDir()
 	d := openDisk(t, dir)
 	must(t, d.WriteMeta("config", []byte("kept")))
-	_, err := d.CreateStream("config") // Its process dies: neither committed nor closed.
+	left, err := d.CreateStream("config") // Its process dies: neither committed nor closed.
 	must(t, err)
+	t.Cleanup(func() { _ = left.Close() })
 	must(t, os.WriteFile(filepath.Join(dir, "segments", "0000000000000001.seg.123.tmp"), nil, 0o600))
 	d = openDisk(t, dir)
 	release, err := d.Lock()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 )
 
@@ -61,4 +62,12 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// number is a line that is one.
+func (p *process) number(t *testing.T) uint64 {
+	t.Helper()
+	n, err := strconv.ParseUint(p.line(t), 10, 64)
+	must(t, err)
+	return n
 }

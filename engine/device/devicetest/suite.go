@@ -34,7 +34,7 @@ func (s Suite) test(t *testing.T, name string, f func(t *testing.T, d device.Dev
 	t.Run(name, func(t *testing.T) { f(t, s.Open(t)) })
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

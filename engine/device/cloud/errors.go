@@ -1,0 +1,61 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"gocloud.dev/gcerrors"
+	"google.golang.org/api/googleapi"
+)
+
+const statusBeyondTheEnd = http.StatusRequestedRangeNotSatisfiable
+
+// explain gives an error the meaning that device.Objects promises, and tells what
+// to do where somebody can do something.
+func explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	switch gcerrors.Code(err) {
+	case gcerrors.NotFound:
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	case gcerrors.PermissionDenied:
+		return fmt.Errorf("access denied: check the credentials and that they may list, read, write and delete: %w", err)
+	}
+	return err
+}
+
+// Retryable takes what is not plainly the request's own fault for passing: the
+// network, a server that is busy, restarting or broken, and two conditional
+// requests that met (409).
+func (b *bucket) Retryable(err error) bool {
+	switch gcerrors.Code(err) {
+	case gcerrors.NotFound, gcerrors.AlreadyExists, gcerrors.InvalidArgument, gcerrors.FailedPrecondition,
+		gcerrors.PermissionDenied, gcerrors.Unimplemented, gcerrors.Canceled:
+		return false
+	}
+	switch status := statusOf(err); status {
+	case 0, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
+		return true
+	default:
+		return status >= 500
+	}
+}
+
+// statusOf is the HTTP status that a provider answered, 0 if none did.
+func statusOf(err error) int {
+	if e := (*awshttp.ResponseError)(nil); errors.As(err, &e) {
+		return e.HTTPStatusCode()
+	}
+	if e := (*azcore.ResponseError)(nil); errors.As(err, &e) {
+		return e.StatusCode
+	}
+	if e := (*googleapi.Error)(nil); errors.As(err, &e) {
+		return e.Code
+	}
+	return 0
+}
