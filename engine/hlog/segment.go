@@ -54,6 +54,9 @@ func (s *Segment) Created() int64 { return s.created }
 // Remote tells whether the blob tier holds the segment.
 func (s *Segment) Remote() bool { return s.remote.Load() }
 
+// SetRemote notes that the blob tier holds the segment.
+func (s *Segment) SetRemote() { s.remote.Store(true) }
+
 // newSegment gives a segment an id and a slot.
 func (l *Log) newSegment() *Segment {
 	l.mu.Lock()

@@ -157,3 +157,19 @@ func (l *Log) Evict(s *Segment) bool {
 	l.afterGuards(func() { l.freeMemory(s.takeMemory(l)) })
 	return true
 }
+
+// DropFile removes the local file of a segment that the blob tier holds.
+func (l *Log) DropFile(s *Segment) error {
+	s.io.Lock()
+	defer s.io.Unlock()
+	l.mu.Lock()
+	file := s.file
+	if s.gone || !s.remote.Load() || file == nil || s.mapping != nil {
+		l.mu.Unlock()
+		return nil
+	}
+	s.file = nil
+	l.mu.Unlock()
+	file.Close()
+	return l.opts.Device.Remove(s.ID)
+}

@@ -217,6 +217,9 @@ func (c *cleaning) run() error {
 	if err := c.keepSurvivors(); err != nil {
 		return err
 	}
+	if err := c.st.leaveTier(c.seg); err != nil {
+		return err
+	}
 	c.st.work.cleaned.Add(1)
 	c.st.work.cleanedBytes.Add(int64(c.seg.End()))
 	return log.Remove(c.seg, c.st.named(c.seg.ID))

@@ -33,6 +33,9 @@ func (st *Store) recover(ctx context.Context) error {
 		return nil
 	}
 	began := time.Now()
+	if err := st.restore(ctx); err != nil {
+		return err
+	}
 	found, err := hlog.Find(st.dev, st.opts.SegmentBytes)
 	if err != nil {
 		return err
@@ -44,6 +47,7 @@ func (st *Store) recover(ctx context.Context) error {
 	if err := r.run(found); err != nil {
 		return err
 	}
+	st.markRemote()
 	if err := st.afterRecovery(); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ type Store struct {
 	epoch  *epoch.Table
 	ix     *index.Index
 	log    *hlog.Log
-	blob   blobTier
+	tier   tier
 
 	tables   tables
 	floors   *floors
@@ -102,6 +102,9 @@ func (st *Store) start(ctx context.Context) (err error) {
 	if err := st.loadTables(); err != nil {
 		return err
 	}
+	if err := st.identify(); err != nil {
+		return err
+	}
 	if err := st.openBlob(ctx); err != nil {
 		return err
 	}
@@ -169,8 +172,8 @@ func (st *Store) abandon() error {
 	if st.ix != nil {
 		st.ix.Close()
 	}
-	if st.blob != nil {
-		errs = append(errs, st.blob.Close())
+	if st.tier.blob != nil {
+		errs = append(errs, st.tier.blob.Close())
 	}
 	if st.unlock != nil {
 		st.unlock()

@@ -1,21 +1,244 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+	"sync"
+	"time"
 
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// blobTier is what the store asks of the shared blob tier.
-type blobTier interface {
-	ReadAt(ctx context.Context, id record.SegmentID, p []byte, off int64) (int, error)
-	Close() error
+// The blob tier holds copies of closed segments. They are uploaded in the
+// background, oldest first; a manifest, replaced by conditional writes, says
+// which of them count. What the tier holds may leave the local disk.
+//
+// A segment leaves the manifest before the log forgets it: a tombstone may be
+// dropped as soon as no segment can hold what it buried, and a segment that
+// came back from the tier after that would bring a deleted record back.
+
+// tier is the store's share of the blob tier.
+type tier struct {
+	blob *device.Blob
+	mu   sync.Mutex // one change of the manifest at a time
+	man  device.Manifest
+	lost bool // another writer has replaced the manifest: hands off
 }
 
-func (st *Store) openBlob(ctx context.Context) error { return nil }
+func (st *Store) openBlob(ctx context.Context) (err error) {
+	if st.opts.BlobURL == "" {
+		return nil
+	}
+	if st.tier.blob, err = device.OpenBlob(ctx, st.opts.BlobURL, st.opts.LogID, st.opts.Logger); err != nil {
+		return fmt.Errorf("open the blob tier: %w", err)
+	}
+	st.tier.man, err = st.tier.blob.LoadManifest(ctx)
+	return err
+}
 
+// readRemote reads from a segment that only the tier holds.
 func (st *Store) readRemote(id record.SegmentID, p []byte, off int64) (int, error) {
-	return st.blob.ReadAt(context.Background(), id, p, off)
+	if st.tier.blob == nil {
+		return 0, errors.New("the segment is in the blob tier: set the blob URL that it was uploaded to")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return st.tier.blob.ReadAt(ctx, id, p, off)
 }
 
-func (st *Store) uploadLoop(ctx context.Context) {}
+// uploadEvery is the pause between looks for segments to upload.
+const uploadEvery = time.Second
+
+func (st *Store) uploadLoop(ctx context.Context) {
+	if st.tier.blob == nil {
+		return
+	}
+	tick := time.NewTicker(uploadEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := st.uploadSome(ctx); err != nil && ctx.Err() == nil {
+			st.opts.Logger.Error("upload to the blob tier failed; it is tried again", "error", err)
+		}
+		st.dropFiles()
+	}
+}
+
+// uploadBatch is how many segments are uploaded between two manifests.
+const uploadBatch = 16
+
+// uploadSome uploads what the tier lacks, then says so in the manifest.
+func (st *Store) uploadSome(ctx context.Context) error {
+	var done []device.ManifestSegment
+	var segs []*hlog.Segment
+	for _, s := range st.log.Segments() {
+		if s.Remote() || !st.worthUpload(s) || len(done) == uploadBatch {
+			continue
+		}
+		m, err := st.uploadOne(ctx, s)
+		if errors.Is(err, hlog.ErrGone) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		done, segs = append(done, m), append(segs, s)
+	}
+	if len(done) == 0 {
+		return nil
+	}
+	err := st.tier.change(ctx, func(m *device.Manifest) { m.Segments = append(m.Segments, done...) })
+	if err != nil {
+		return err
+	}
+	for _, s := range segs {
+		s.SetRemote()
+	}
+	st.work.uploaded.Add(int64(len(segs)))
+	return nil
+}
+
+// worthUpload leaves out segments that the cleaner will take soon.
+func (st *Store) worthUpload(s *hlog.Segment) bool {
+	return s.Closed() && st.log.OnDisk(s) && float64(st.log.Live(s)) > (1-tidyVictim)*float64(s.End())
+}
+
+func (st *Store) uploadOne(ctx context.Context, s *hlog.Segment) (device.ManifestSegment, error) {
+	b, err := st.log.Load(s)
+	if err != nil {
+		return device.ManifestSegment{}, err
+	}
+	sum := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+	m := device.ManifestSegment{ID: s.ID, Bytes: int64(len(b)), CRC: sum, UploadedMillis: st.opts.Now()}
+	return m, st.tier.blob.Upload(ctx, s.ID, bytes.NewReader(b), int64(len(b)), sum)
+}
+
+// change replaces the manifest by one that f has changed.
+func (t *tier) change(ctx context.Context, f func(*device.Manifest)) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lost {
+		return device.ErrManifestConflict
+	}
+	next := t.man
+	next.Segments = slices.Clone(t.man.Segments)
+	f(&next)
+	next.Version++
+	next.Writer = uint64(os.Getpid())
+	err := t.blob.ReplaceManifest(ctx, next)
+	if errors.Is(err, device.ErrManifestConflict) {
+		t.lost = true
+		return fmt.Errorf("another server writes to this log's part of the blob tier; this one uploads no more: %w", err)
+	}
+	if err == nil {
+		t.man = next
+	}
+	return err
+}
+
+// leaveTier takes a segment out of the manifest, and then out of the tier.
+func (st *Store) leaveTier(s *hlog.Segment) error {
+	if !s.Remote() || st.tier.blob == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	err := st.tier.change(ctx, func(m *device.Manifest) {
+		m.Segments = slices.DeleteFunc(m.Segments, func(e device.ManifestSegment) bool { return e.ID == s.ID })
+	})
+	if err != nil {
+		return err
+	}
+	if err := st.tier.blob.Remove(ctx, s.ID); err != nil {
+		st.opts.Logger.Warn("a segment stays in the blob tier as garbage", "segment", s.ID, "error", err)
+	}
+	return nil
+}
+
+// dropFiles takes the oldest uploaded segments off the local disk while it
+// holds more than it should.
+func (st *Store) dropFiles() {
+	if st.opts.DiskBytes <= 0 {
+		return
+	}
+	var used int64
+	segs := st.log.Segments()
+	for _, s := range segs {
+		if st.log.OnDisk(s) {
+			used += int64(s.End())
+		}
+	}
+	for _, s := range segs {
+		if used <= st.opts.DiskBytes {
+			return
+		}
+		if s.Remote() && st.log.OnDisk(s) && !st.log.InMemory(s) {
+			if err := st.log.DropFile(s); err != nil {
+				st.opts.Logger.Error("a segment file could not be dropped", "segment", s.ID, "error", err)
+				return
+			}
+			used -= int64(s.End())
+		}
+	}
+}
+
+// restore brings segments that only the tier holds back to the local disk, for
+// recovery reads all of them.
+func (st *Store) restore(ctx context.Context) error {
+	if st.tier.blob == nil {
+		return nil
+	}
+	local, err := st.dev.List()
+	if err != nil {
+		return err
+	}
+	for n, m := range st.tier.man.Segments {
+		st.opts.Progress(Progress{Stage: "restore from the blob tier", Done: int64(n), Total: int64(len(st.tier.man.Segments)), Unit: "segments"})
+		if _, ok := slices.BinarySearch(local, m.ID); ok {
+			continue
+		}
+		if err := st.restoreOne(ctx, m); err != nil {
+			return fmt.Errorf("restore segment %d from the blob tier: %w", m.ID, err)
+		}
+	}
+	return nil
+}
+
+func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error {
+	b := make([]byte, m.Bytes)
+	if _, err := st.tier.blob.ReadAt(ctx, m.ID, b, 0); err != nil {
+		return err
+	}
+	if crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) != m.CRC {
+		return device.ErrCorrupt
+	}
+	f, err := st.dev.Create(m.ID, len(b))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(b, 0); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// markRemote tells recovered segments that the tier holds them.
+func (st *Store) markRemote() {
+	for _, m := range st.tier.man.Segments {
+		if s := st.log.ByID(m.ID); s != nil {
+			s.SetRemote()
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// eventually waits for a condition that background work brings about.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		select {
+		case <-deadline:
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+func TestColdSegmentsAreReadFromTheBlobTier(t *testing.T) {
+	const keys = 20000
+	blobs := "file://" + t.TempDir()
+	dev := device.NewMemory()
+	o := store.Options{
+		Device: dev, Durability: store.EverySec, SegmentBytes: 64 << 10, MemoryBytes: 4 << 20,
+		BlobURL: blobs, DiskBytes: 256 << 10,
+	}
+	st, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := session(t, st)
+	value := func(n int) string { return fmt.Sprintf("%0150d", n) }
+	for n := range keys {
+		k := key(ss, n)
+		if s := until(t, ss, func() store.Status { return ss.Put(&k, store.Write{Value: []byte(value(n))}, nil) }); s != store.OK {
+			t.Fatal(s, ss.Err())
+		}
+	}
+	eventually(t, "cold segments are in the blob tier only", func() bool {
+		m := st.Metrics()
+		return m.SegmentsOnBlob > 0 && m.SegmentsOnDisk < m.SegmentsOnBlob
+	})
+	all := func(st *store.Store, ss *store.Session) {
+		t.Helper()
+		for n := range keys {
+			k := key(ss, n)
+			s := until(t, ss, func() store.Status {
+				v, s := ss.Get(&k)
+				if s == store.OK && string(v.Value) != value(n) {
+					t.Fatalf("key %d: %q", n, v.Value)
+				}
+				return s
+			})
+			if s != store.OK {
+				t.Fatalf("key %d: %v %v", n, s, ss.Err())
+			}
+		}
+	}
+	all(st, ss)
+	ss.Close()
+	o.Device = dev.Crash()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	st = open(t, o)
+	all(st, session(t, st))
+}
