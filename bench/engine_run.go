@@ -85,6 +85,7 @@ func openFixture(p *progress, f engineFlags, s shape, at place) (*fixture, error
 		o.Durability = store.EverySec
 	case onBudget:
 		o.MemoryBytes, o.Policy = budgetBytes(f.budget, x.records, s), store.Spill
+		o.SegmentBytes = segmentFor(o.MemoryBytes)
 	}
 	before, err := residentOf(os.Getpid())
 	if err != nil {
@@ -106,12 +107,26 @@ func openFixture(p *progress, f engineFlags, s shape, at place) (*fixture, error
 // entryBytes is what a record takes in the log: header, key, value, padding.
 func entryBytes(key, value int) int64 { return int64(24+key+value+7) &^ 7 }
 
-// leastBudget leaves room for the index and a few segments.
-const leastBudget = 64 << 20
-
 func budgetBytes(share float64, records uint64, s shape) int64 {
 	data := float64(entryBytes(s.keys.Len(), s.value)) * float64(records)
 	return max(leastBudget, int64(share*data))
+}
+
+const (
+	// leastBudget leaves room for some of the smallest segments.
+	leastBudget  = 16 * leastSegment
+	leastSegment = 256 << 10
+	mostSegment  = 8 << 20 // the default
+)
+
+// segmentFor is a segment size of which the budget holds at least 16, for the
+// sake of runs with few records.
+func segmentFor(budget int64) int {
+	size := mostSegment
+	for size > leastSegment && int64(16*size) > budget {
+		size /= 2
+	}
+	return size
 }
 
 func (x *fixture) close() {

@@ -103,7 +103,7 @@ func measureLarger(ctx context.Context, p *progress, f largerFlags) (*largerOutc
 	data := entryBytes(workload.Text30.Len(), f.value) * int64(f.records)
 	x := &larger{f: f, p: p, out: &largerOutcome{
 		Records: uint64(f.records), RecordBytes: workload.Text30.Len() + f.value,
-		DataBytes: data, BudgetBytes: int64(float64(data) / f.factor),
+		DataBytes: data, BudgetBytes: max(leastBudget, int64(float64(data)/f.factor)),
 	}}
 	x.driver = &ownDriver{f: respFlags{records: f.records, duration: f.duration, clients: f.clients, value: f.value}}
 	dir, err := os.MkdirTemp("", "ostro-bench-")
@@ -124,7 +124,8 @@ func measureLarger(ctx context.Context, p *progress, f largerFlags) (*largerOutc
 }
 
 func (x *larger) start(ctx context.Context, dir string) error {
-	common := append([]string{"--durability", x.f.durability}, strings.Fields(x.f.ostroArgs)...)
+	common := append([]string{"--durability", x.f.durability, "--segment-size", strconv.Itoa(segmentFor(x.out.BudgetBytes))},
+		strings.Fields(x.f.ostroArgs)...)
 	all, err := x.f.ostro(common)
 	if err != nil {
 		return err

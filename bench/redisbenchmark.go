@@ -63,42 +63,38 @@ var (
 	percentileLine = regexp.MustCompile(`^([0-9.]+)% <= ([0-9.]+) milliseconds`)
 )
 
-// parseRedisBenchmark reads the tool's long output for one test.
+// parseRedisBenchmark reads the tool's long output for one test. The tool's
+// summary ends at p99; p99.9 is in the distribution before it.
 func parseRedisBenchmark(out []byte) (respRound, error) {
 	var r respRound
-	inPercentiles := false
-	wanted := []struct {
-		percent float64
-		into    *time.Duration
-	}{{50, &r.Latency.P50}, {99, &r.Latency.P99}, {99.9, &r.Latency.P999}, {100, &r.Latency.Max}}
+	inDistribution, inSummary := false, false
 	lines := bufio.NewScanner(bytes.NewReader(bytes.ReplaceAll(out, []byte("\r"), []byte("\n"))))
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
+		fields := strings.Fields(line)
 		if m := throughputLine.FindStringSubmatch(line); m != nil {
 			r.OpsPerSecond, _ = strconv.ParseFloat(m[1], 64)
 		}
-		switch {
-		case strings.HasPrefix(line, "Latency by percentile"):
-			inPercentiles = true
-		case line == "":
-			inPercentiles = false
+		if inSummary && len(fields) == 6 {
+			r.Latency.P50, r.Latency.P99, r.Latency.Max = millis(fields[2]), millis(fields[4]), millis(fields[5])
 		}
-		m := percentileLine.FindStringSubmatch(line)
-		if !inPercentiles || m == nil {
-			continue
-		}
-		percent, _ := strconv.ParseFloat(m[1], 64)
-		millis, _ := strconv.ParseFloat(m[2], 64)
-		for _, w := range wanted {
-			if *w.into == 0 && percent >= w.percent {
-				*w.into = time.Duration(millis * float64(time.Millisecond))
+		inSummary = strings.Join(fields, " ") == "avg min p50 p95 p99 max"
+		inDistribution = strings.HasPrefix(line, "Latency by percentile") || inDistribution && line != ""
+		if m := percentileLine.FindStringSubmatch(line); m != nil && inDistribution && r.Latency.P999 == 0 {
+			if percent, _ := strconv.ParseFloat(m[1], 64); percent >= 99.9 {
+				r.Latency.P999 = millis(m[2])
 			}
 		}
 	}
-	if r.OpsPerSecond == 0 {
-		return r, fmt.Errorf("redis-benchmark said no throughput: %s", lastLine(out))
+	if r.OpsPerSecond == 0 || r.Latency.P50 == 0 {
+		return r, fmt.Errorf("redis-benchmark said no figures: %s", lastLine(out))
 	}
 	return r, nil
+}
+
+func millis(text string) time.Duration {
+	v, _ := strconv.ParseFloat(text, 64) // not a number is zero, which the caller notices
+	return time.Duration(math.Round(v*1e3)) * time.Microsecond
 }
 
 func lastLine(out []byte) string {
