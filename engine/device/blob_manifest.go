@@ -9,19 +9,23 @@ import (
 	"strings"
 )
 
-// How two writers can never both win. Every version is an object of its own, and
-// PutNew lets one writer create it. That alone is not enough, because old versions
-// are removed: a writer that slept through many replacements could create a version
-// anew whose number is free again. So a replacement counts only if, after its
-// object was created, the version before it is still there with the stamp that the
-// writer had loaded. Versions are removed in increasing order, never the newest
-// ones: as long as the predecessor was never removed, neither was the version
-// itself, and so its creation was the first. Leftovers of late writers harm nobody,
-// for the highest version counts. docs/adr/0003-blob-manifest.md tells more.
+// How two writers can never both win. Every version is an object of its own, which
+// PutNew lets one writer create. That alone is not enough, because old versions are
+// removed: a writer that slept through many replacements could create a version
+// anew whose number is free again. Therefore:
+//
+//   - The highest version counts, and the newest ones are never removed. So what
+//     is created late is never the highest, and nobody ever loads it.
+//   - Each manifest carries the stamps of those before it, each of which was the
+//     highest when its successor's writer loaded it.
+//   - So a replacement has won if it is the highest, or if the highest remembers
+//     its stamp; it has lost if the highest remembers another one.
+//
+// It is enough that the store lists what was written before the listing began, as
+// all four do. docs/adr/0003-blob-manifest.md tells more.
 
-// manifestsKept is how many versions stay. A writer that falls behind by so many
-// between its creation and its check is told of a conflict although it had won;
-// when it loads again it finds its own work.
+// manifestsKept is how many versions stay, for readers that are about to read them,
+// and how often the others are removed.
 const manifestsKept = 16
 
 // manifestLoads bounds how often a load follows a manifest that is replaced so
@@ -32,113 +36,97 @@ const manifestLoads = 10
 func (b *Blob) LoadManifest(ctx context.Context) (Manifest, error) {
 	b.manifestMu.Lock()
 	defer b.manifestMu.Unlock()
-	for n := 1; ; n++ {
-		m, err := b.loadNewest(ctx)
-		if err == nil || !isMissing(err) || n == manifestLoads {
-			return m, err
-		}
-	}
-}
-
-func (b *Blob) loadNewest(ctx context.Context) (Manifest, error) {
-	versions, err := b.manifestVersions(ctx)
+	m, mark, err := b.loadNewest(ctx)
 	if err != nil {
 		return Manifest{}, err
-	}
-	if len(versions) == 0 {
-		b.known = manifestMark{}
-		return Manifest{Log: b.log}, nil
-	}
-	version := versions[len(versions)-1]
-	data, err := b.readObject(ctx, b.manifestKey(version))
-	if err != nil {
-		return Manifest{}, b.failManifest("load", version, err)
-	}
-	m, mark, err := decodeManifest(data, version, b.log)
-	if err != nil {
-		return Manifest{}, b.failManifest("load", version, err)
 	}
 	b.known = mark
 	return m, nil
 }
 
+func (b *Blob) loadNewest(ctx context.Context) (m Manifest, mark manifestMark, err error) {
+	for range manifestLoads {
+		versions, err := b.manifestVersions(ctx)
+		switch {
+		case err != nil:
+			return Manifest{}, manifestMark{}, err
+		case len(versions) == 0:
+			return Manifest{Log: b.log}, manifestMark{}, nil
+		}
+		m, mark, err = b.loadVersion(ctx, versions[len(versions)-1])
+		if !isMissing(err) {
+			return m, mark, err
+		}
+	}
+	return m, mark, err
+}
+
+func (b *Blob) loadVersion(ctx context.Context, version uint64) (Manifest, manifestMark, error) {
+	data, err := b.readObject(ctx, b.manifestKey(version))
+	if err != nil {
+		return Manifest{}, manifestMark{}, b.failManifest("load", version, err)
+	}
+	m, mark, err := decodeManifest(data, version, b.log)
+	if err != nil {
+		return Manifest{}, manifestMark{}, b.failManifest("load", version, err)
+	}
+	return m, mark, nil
+}
+
 // ReplaceManifest makes m the manifest. Its version must be the one after that
 // which this Blob last loaded or wrote. If another writer was faster, the error is
-// ErrManifestConflict and m has no effect, or none that the next load does not
-// show. After any other error nobody knows: load again.
+// ErrManifestConflict and m has no effect. After any other error m may have become
+// the manifest or may still do so: load again.
 func (b *Blob) ReplaceManifest(ctx context.Context, m Manifest) error {
 	b.manifestMu.Lock()
 	defer b.manifestMu.Unlock()
-	if m.Version != b.known.version+1 {
+	mark := b.known.next()
+	if m.Version != mark.version {
 		return b.failManifest("replace", m.Version, fmt.Errorf("%w: version %d is the one known here", ErrManifestConflict, b.known.version))
 	}
-	mark := manifestMark{version: m.Version, stamp: newStamp()}
 	m.Log = b.log
-	data, err := encodeManifest(m, mark.stamp)
+	data, err := encodeManifest(m, mark)
 	if err == nil {
 		err = b.probe(ctx)
 	}
 	if err == nil {
 		err = b.createManifest(ctx, mark, data)
 	}
-	if err == nil {
-		err = b.confirmFirst(ctx, mark.version)
-	}
 	if err != nil {
 		return b.failManifest("replace", m.Version, err)
 	}
 	b.known = mark
 	b.metrics.manifestReplaces.Add(1)
-	b.removeOldManifests(ctx)
+	if mark.version%manifestsKept == 0 {
+		b.removeOldManifests(ctx)
+	}
 	return nil
 }
 
-// createManifest creates the object of a version. When the answer to an attempt
-// got lost, the next one finds the object there: the stamp tells whose it is.
+// createManifest creates the object of a version and finds out who won. That the
+// object was there does not mean that it is another writer's: the answer to an
+// earlier attempt may have got lost.
 func (b *Blob) createManifest(ctx context.Context, mark manifestMark, data []byte) error {
 	key := b.manifestKey(mark.version)
-	err := b.retry.do(ctx, func(ctx context.Context) error { return b.objects.PutNew(ctx, key, data) })
-	if !errors.Is(err, fs.ErrExist) {
-		return err
+	put := b.retry.do(ctx, func(ctx context.Context) error { return b.objects.PutNew(ctx, key, data) })
+	if put != nil && !errors.Is(put, fs.ErrExist) {
+		return put
 	}
-	stamp, err := b.stampAt(ctx, mark.version)
-	if err == nil && stamp != mark.stamp {
-		return ErrManifestConflict
-	}
-	return err
-}
-
-// confirmFirst makes sure that nobody had created the version before.
-func (b *Blob) confirmFirst(ctx context.Context, version uint64) error {
-	if version == 1 {
-		return b.confirmOnly(ctx)
-	}
-	stamp, err := b.stampAt(ctx, version-1)
-	if isMissing(err) || err == nil && stamp != b.known.stamp {
-		return ErrManifestConflict
-	}
-	return err
-}
-
-// confirmOnly is for the first version, which has no predecessor to ask for.
-func (b *Blob) confirmOnly(ctx context.Context) error {
 	versions, err := b.manifestVersions(ctx)
-	if err == nil && !slices.Equal(versions, []uint64{1}) {
+	if err == nil && put == nil && len(versions) > 0 && versions[len(versions)-1] == mark.version {
+		return nil
+	}
+	_, newest, err := b.loadNewest(ctx)
+	if err != nil {
+		return fmt.Errorf("find out who won: %w", err)
+	}
+	switch stamp, ok := newest.stampOf(mark.version); {
+	case !ok:
+		return fmt.Errorf("version %d is the newest by now and does not tell who wrote %d: load again", newest.version, mark.version)
+	case stamp != mark.stamp:
 		return ErrManifestConflict
 	}
-	return err
-}
-
-func (b *Blob) stampAt(ctx context.Context, version uint64) (string, error) {
-	head := make([]byte, manifestHead)
-	if _, err := b.readAll(ctx, b.manifestKey(version), head, 0); err != nil && !isEOF(err) {
-		return "", err
-	}
-	stamp, ok := stampOf(head)
-	if !ok {
-		return "", fmt.Errorf("%w: manifest %d does not begin with a stamp", ErrCorrupt, version)
-	}
-	return stamp, nil
+	return nil
 }
 
 // probe finds out once whether the store refuses to create an object twice: some
@@ -164,8 +152,7 @@ func (b *Blob) probe(ctx context.Context) error {
 	return nil
 }
 
-// removeOldManifests removes all but the newest, in increasing order, and stops at
-// the first failure: the order is what confirmFirst relies on. What stays is
+// removeOldManifests removes all but the newest. What cannot be removed now is
 // removed another time.
 func (b *Blob) removeOldManifests(ctx context.Context) {
 	versions, err := b.manifestVersions(ctx)

@@ -1,7 +1,6 @@
 package device
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -35,79 +34,86 @@ type ManifestSegment struct {
 	UploadedMillis int64            `json:"uploaded_ms"`
 }
 
-// manifestMark identifies one replacement for good: versions can be written twice,
-// if only one of them counts, but stamps are random.
+// manifestMark identifies one replacement for good, and those before it: a version
+// number can be written twice, if only one of them counts, but stamps are random.
 type manifestMark struct {
 	version uint64
 	stamp   string
+	history []string // stamps of the versions before, the last one first
 }
 
-// manifestObject is a manifest as it is stored. The stamp stands first, so that
-// the first bytes of the object tell whose it is; the checksum is over it and the
-// manifest's bytes as they stand.
-type manifestObject struct {
-	Stamp    string          `json:"stamp"`
-	CRC      uint32          `json:"crc32c"`
-	Manifest json.RawMessage `json:"manifest"`
+// historyKept is how many stamps a manifest remembers: 5 kB.
+const historyKept = 256
+
+// next is the mark of a replacement of m's manifest.
+func (m manifestMark) next() manifestMark {
+	next := manifestMark{version: m.version + 1, stamp: newStamp()}
+	if m.version > 0 {
+		next.history = append([]string{m.stamp}, m.history[:min(len(m.history), historyKept-1)]...)
+	}
+	return next
 }
 
-const (
-	stampLength = 32
-	stampStart  = `{"stamp":"`
-	// manifestHead is how much of an object is enough to see its stamp.
-	manifestHead = len(stampStart) + stampLength + 1
-)
+// stampOf is the stamp of a version up to m's own, if it is remembered.
+func (m manifestMark) stampOf(version uint64) (string, bool) {
+	switch back := m.version - version; {
+	case back == 0:
+		return m.stamp, true
+	case back <= uint64(len(m.history)):
+		return m.history[back-1], true
+	default:
+		return "", false
+	}
+}
 
 func newStamp() string {
-	var b [stampLength / 2]byte
+	var b [8]byte
 	_, _ = rand.Read(b[:]) // It never fails.
 	return hex.EncodeToString(b[:])
 }
 
-func encodeManifest(m Manifest, stamp string) ([]byte, error) {
+// manifestObject is a manifest as it is stored. The checksum is over the bytes of
+// the body as they stand.
+type manifestObject struct {
+	CRC  uint32          `json:"crc32c"`
+	Body json.RawMessage `json:"manifest"`
+}
+
+type manifestBody struct {
+	Manifest
+	Stamp   string   `json:"stamp"`
+	History []string `json:"history"`
+}
+
+func encodeManifest(m Manifest, mark manifestMark) ([]byte, error) {
 	if m.Segments == nil {
 		m.Segments = []ManifestSegment{}
 	}
-	inner, err := json.Marshal(m)
+	body, err := json.Marshal(manifestBody{Manifest: m, Stamp: mark.stamp, History: mark.history})
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(manifestObject{Stamp: stamp, CRC: manifestSum(stamp, inner), Manifest: inner})
-}
-
-func manifestSum(stamp string, manifest []byte) uint32 {
-	return crc32.Update(crc32.Checksum([]byte(stamp), castagnoli), castagnoli, manifest)
+	return json.Marshal(manifestObject{CRC: crc32.Checksum(body, castagnoli), Body: body})
 }
 
 // decodeManifest accepts only a whole manifest of that version and log.
 func decodeManifest(data []byte, version uint64, log record.LogID) (Manifest, manifestMark, error) {
 	var object manifestObject
-	var m Manifest
+	var body manifestBody
 	if err := json.Unmarshal(data, &object); err != nil {
-		return m, manifestMark{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return Manifest{}, manifestMark{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	if got := manifestSum(object.Stamp, object.Manifest); got != object.CRC {
-		return m, manifestMark{}, fmt.Errorf("%w: it has checksum %08x, not %08x", ErrCorrupt, got, object.CRC)
+	if got := crc32.Checksum(object.Body, castagnoli); got != object.CRC {
+		return Manifest{}, manifestMark{}, fmt.Errorf("%w: it has checksum %08x, not %08x", ErrCorrupt, got, object.CRC)
 	}
-	if err := json.Unmarshal(object.Manifest, &m); err != nil {
-		return m, manifestMark{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	if err := json.Unmarshal(object.Body, &body); err != nil {
+		return Manifest{}, manifestMark{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	if m.Version != version || m.Log != log {
-		return m, manifestMark{}, fmt.Errorf("%w: it is version %d of log %016x, not %d of %016x",
-			ErrCorrupt, m.Version, uint64(m.Log), version, uint64(log))
+	if body.Version != version || body.Log != log {
+		return Manifest{}, manifestMark{}, fmt.Errorf("%w: it is version %d of log %016x, not %d of %016x",
+			ErrCorrupt, body.Version, uint64(body.Log), version, uint64(log))
 	}
-	if stamp, ok := stampOf(data); !ok || stamp != object.Stamp {
-		return m, manifestMark{}, fmt.Errorf("%w: it does not begin with its stamp", ErrCorrupt)
-	}
-	return m, manifestMark{version: version, stamp: object.Stamp}, nil
-}
-
-// stampOf reads the stamp from the beginning of an object.
-func stampOf(head []byte) (string, bool) {
-	if len(head) < manifestHead || !bytes.HasPrefix(head, []byte(stampStart)) || head[manifestHead-1] != '"' {
-		return "", false
-	}
-	return string(head[len(stampStart) : manifestHead-1]), true
+	return body.Manifest, manifestMark{version: version, stamp: body.Stamp, history: body.History}, nil
 }
 
 func manifestName(version uint64) string { return fmt.Sprintf("%016x.json", version) }
