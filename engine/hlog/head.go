@@ -1,6 +1,7 @@
 package hlog
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -48,6 +49,9 @@ func (h *Head) Unlock() { h.mu.Unlock() }
 // entry becomes part of the log by Keep; without it the room is given to the
 // next Reserve. The caller holds the lock.
 func (h *Head) Reserve(n int) (record.Address, []byte, error) {
+	if err := h.log.SyncError(); err != nil {
+		return 0, nil, fmt.Errorf("nothing can be written after a failed sync; restart when the disk is well: %w", err)
+	}
 	if h.seg == nil || uint64(h.off)+uint64(n) > uint64(h.limit) {
 		if err := h.roll(); err != nil {
 			return 0, nil, err
@@ -100,7 +104,7 @@ func (h *Head) published() uint64 {
 	h.from = h.off
 	if !h.log.opts.SyncEach {
 		h.durable.Store(pos)
-		h.log.slots.at(h.seg.Slot).setStable(h.off)
+		h.log.slots.at(h.seg.Slot).raiseStable(h.off)
 		h.log.wakeWaiters()
 	}
 	return pos
@@ -169,6 +173,15 @@ func (h *Head) Rotate() {
 func (l *Log) RotateAll() {
 	for _, h := range l.allHeads() {
 		h.Rotate()
+	}
+}
+
+// SealAll ends the open batch of every head.
+func (l *Log) SealAll() {
+	for _, h := range l.allHeads() {
+		h.Lock()
+		h.Seal()
+		h.Unlock()
 	}
 }
 

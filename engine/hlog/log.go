@@ -171,9 +171,10 @@ func (l *Log) SegmentBytes() int { return l.opts.SegmentBytes }
 // Logged tells whether the log is append-only and recoverable entry by entry.
 func (l *Log) Logged() bool { return l.opts.Logged }
 
-// MaxEntry is the largest entry that a segment takes.
+// MaxEntry is the largest entry that a segment takes, beside its header, the
+// seal of its batch and the closing seal.
 func (l *Log) MaxEntry() int {
-	return l.opts.SegmentBytes - record.SegmentHeaderBytes - record.SealBytes
+	return l.opts.SegmentBytes - record.SegmentHeaderBytes - 2*record.SealBytes
 }
 
 // Resident tells how many segments hold memory.
@@ -224,7 +225,7 @@ func (l *Log) finish() error {
 // release gives all memory and files back. Nobody uses the log any more.
 func (l *Log) release() {
 	for _, s := range l.Segments() {
-		s.closeFile()
+		l.closeFile(s)
 	}
 	for _, h := range l.allHeads() {
 		h.dead.close()

@@ -2,6 +2,8 @@ package hlog
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,11 +32,15 @@ type Segment struct {
 	mapping []byte
 	remote  atomic.Bool // the blob tier holds it
 	gone    bool
-	io      sync.RWMutex // held shared while the file is read, so that it is not closed meanwhile
+	io      sync.RWMutex // held shared while bytes are read without a guard, so that nothing is freed meanwhile
+
+	onFrozen []func() // to run when the segment is frozen
 
 	// Tombstones counts bytes of tombstones; they die as old segments go.
 	Tombstones atomic.Int64
 	created    int64
+	table      record.TableID // of all its records, unless mixed; known once it left memory
+	mixed      bool
 	start      uint64 // its head's position at its first byte
 	head       *Head
 }
@@ -170,24 +176,31 @@ func (l *Log) Bytes(s *Segment) []byte {
 // Remove drops a segment in which nothing is live. Guards of now may still
 // read it; its memory and slot are free for others once they have passed. Its
 // file may be kept, for a checkpoint that still names it.
+//
+// The file goes first. While it is there the segment counts, or tombstones of
+// records that it holds would be dropped, and a restart would bring those back.
 func (l *Log) Remove(s *Segment, keepFile bool) error {
+	if l.hasFile(s) && !keepFile {
+		if err := l.opts.Device.Remove(s.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if s.gone {
-		l.mu.Unlock()
 		return nil
 	}
 	s.gone = true
 	delete(l.segments, s.ID)
 	delete(l.bySlot, s.Slot)
-	l.slots.at(s.Slot).setBase(nil)
-	l.mu.Unlock()
-
-	var err error
-	if s.file != nil && !keepFile {
-		err = l.opts.Device.Remove(s.ID)
-	}
 	l.afterGuards(func() { l.recycle(s) })
-	return err
+	return nil
+}
+
+func (l *Log) hasFile(s *Segment) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return s.file != nil
 }
 
 // discard removes a spare that was never opened.
@@ -195,8 +208,9 @@ func (l *Log) discard(s *Segment) error { return l.Remove(s, false) }
 
 // recycle frees what a removed segment held. All guards of its time have passed.
 func (l *Log) recycle(s *Segment) {
-	l.freeMemory(s.takeMemory(l))
-	s.closeFile()
+	l.slots.at(s.Slot).setBase(nil)
+	l.free(s)
+	l.closeFile(s)
 	for _, h := range l.allHeads() {
 		h.dead.reset(s.Slot)
 	}
@@ -208,13 +222,23 @@ func (l *Log) recycle(s *Segment) {
 	l.freeSlot = append(l.freeSlot, s.Slot)
 }
 
-// closeFile waits for reads under way.
-func (s *Segment) closeFile() {
+// free gives the segment's memory back, after reads under way.
+func (l *Log) free(s *Segment) {
 	s.io.Lock()
 	defer s.io.Unlock()
-	if s.file != nil {
-		s.file.Close()
-		s.file = nil
+	l.freeMemory(s.takeMemory(l))
+}
+
+// closeFile waits for reads under way.
+func (l *Log) closeFile(s *Segment) {
+	s.io.Lock()
+	defer s.io.Unlock()
+	l.mu.Lock()
+	file := s.file
+	s.file = nil
+	l.mu.Unlock()
+	if file != nil {
+		file.Close()
 	}
 }
 

@@ -43,15 +43,23 @@ func (l *Log) settleLoop() {
 }
 
 func (l *Log) settleSegment(s *Segment) error {
+	s.io.RLock() // The cleaner may be done with it already; its memory stays meanwhile.
+	defer s.io.RUnlock()
 	if err := l.syncClosed(s); err != nil {
 		return err
+	}
+	l.mu.Lock()
+	mapping := s.mapping
+	l.mu.Unlock()
+	if mapping == nil {
+		return nil
 	}
 	f, err := l.pool.get()
 	if err != nil {
 		return err
 	}
 	l.resident.Add(1)
-	copyInSteps(f.bytes[:s.End()], s.mapping[:s.End()])
+	copyInSteps(f.bytes[:s.End()], mapping[:s.End()])
 	return l.moveToFrame(s, f)
 }
 
@@ -83,21 +91,43 @@ func copyInSteps(dst, src []byte) {
 	}
 }
 
-// Freeze makes a closed segment of a volatile log read-only: first by
-// announcement, then, when every guard of now has passed, for good. then runs
-// after its records have their checksums and its seal stands.
+// Freeze makes a closed segment of a volatile log read-only, in three steps
+// with all guards passing in between: no more updates in place, no more version
+// locks, no more changes at all. then runs after its records have their
+// checksums and its seal stands. Several may freeze a segment at once.
 func (l *Log) Freeze(s *Segment, then func()) {
 	at := l.slots.at(s.Slot)
-	if l.opts.Logged || at.loadState() == stateFrozen {
+	l.mu.Lock()
+	if l.opts.Logged || s.gone || at.loadState() == stateFrozen {
+		l.mu.Unlock()
 		then()
 		return
 	}
-	at.setState(stateFreezing)
-	l.afterGuards(func() {
-		l.finishRecords(s)
-		at.setState(stateFrozen)
+	s.onFrozen = append(s.onFrozen, then)
+	first := at.loadState() == stateMutable
+	if first {
+		at.setState(stateFreezing)
+	}
+	l.mu.Unlock()
+	if first {
+		l.afterGuards(func() {
+			at.setState(stateStill)
+			l.afterGuards(func() { l.frozen(s) })
+		})
+	}
+}
+
+// frozen ends a freeze. Nobody writes to the segment any more.
+func (l *Log) frozen(s *Segment) {
+	l.finishRecords(s)
+	l.mu.Lock()
+	l.slots.at(s.Slot).setState(stateFrozen)
+	waiting := s.onFrozen
+	s.onFrozen = nil
+	l.mu.Unlock()
+	for _, then := range waiting {
 		then()
-	})
+	}
 }
 
 // finishRecords gives the records of a volatile segment what a logged one has
@@ -114,11 +144,18 @@ func (l *Log) finishRecords(s *Segment) {
 		off += uint32(p.Length())
 	}
 	chain.PutSeal(unsafe.Slice((*byte)(unsafe.Add(base, end)), record.SealBytes), true)
+	l.survivor.dead.add(s.Slot, record.SealBytes)
 	s.end.Store(end + record.SealBytes)
 }
 
-// Flush writes a frozen segment of a volatile log to its file.
+// Flush makes sure that a closed segment is whole in its file: it writes a
+// frozen one of a volatile log, and syncs one of a logged log.
 func (l *Log) Flush(s *Segment) error {
+	if l.opts.Logged {
+		s.io.RLock()
+		defer s.io.RUnlock()
+		return l.syncClosed(s)
+	}
 	l.mu.Lock()
 	has, f := s.file != nil, s.frame
 	l.mu.Unlock()
@@ -146,6 +183,9 @@ func (l *Log) Flush(s *Segment) error {
 
 // Evict takes a segment that its file holds out of memory.
 func (l *Log) Evict(s *Segment) bool {
+	if l.InMemory(s) && l.slots.at(s.Slot).loadState() == stateFrozen {
+		l.noteTables(s)
+	}
 	l.mu.Lock()
 	at := l.slots.at(s.Slot)
 	if s.gone || s.file == nil || !s.synced || at.loadState() != stateFrozen || at.loadBase() == nil {
@@ -154,7 +194,7 @@ func (l *Log) Evict(s *Segment) bool {
 	}
 	at.setBase(nil)
 	l.mu.Unlock()
-	l.afterGuards(func() { l.freeMemory(s.takeMemory(l)) })
+	l.afterGuards(func() { l.free(s) })
 	return true
 }
 

@@ -29,6 +29,7 @@ const (
 	stateMutable        // records may be updated in place (volatile logs)
 	stateLogged         // an open head of a logged log: append-only
 	stateFreezing       // announced read-only; guards of before may still update in place
+	stateStill          // nothing is updated in place; guards of before may still hold version locks
 	stateFrozen         // never changes again
 )
 
@@ -58,8 +59,18 @@ func (s *slot) loadBase() unsafe.Pointer { return atomic.LoadPointer(&s.base) }
 func (s *slot) setBase(p unsafe.Pointer) { atomic.StorePointer(&s.base, p) }
 func (s *slot) loadStable() uint32       { return atomic.LoadUint32(&s.stable) }
 func (s *slot) setStable(off uint32)     { atomic.StoreUint32(&s.stable, off) }
-func (s *slot) loadState() state         { return state(atomic.LoadUint32(&s.state)) }
-func (s *slot) setState(st state)        { atomic.StoreUint32(&s.state, uint32(st)) }
+
+// raiseStable is for a segment that lives: its stable part only grows.
+func (s *slot) raiseStable(off uint32) {
+	for old := s.loadStable(); old < off; old = s.loadStable() {
+		if atomic.CompareAndSwapUint32(&s.stable, old, off) {
+			return
+		}
+	}
+}
+
+func (s *slot) loadState() state  { return state(atomic.LoadUint32(&s.state)) }
+func (s *slot) setState(st state) { atomic.StoreUint32(&s.state, uint32(st)) }
 
 // Entry gives the entry at a; ok is false when it is not in memory.
 func (l *Log) Entry(a record.Address) (p record.Ptr, ok bool) {
@@ -81,10 +92,11 @@ func (l *Log) Mutable(a record.Address) bool {
 	return l.slots.at(a.Slot()).loadState() == stateMutable
 }
 
-// Frozen tells whether nobody can be updating the entry at a in place.
+// Frozen tells whether nobody can be updating the entry at a in place, so that
+// its version is not to be locked. A lock bit may be left in it: it means nothing.
 func (l *Log) Frozen(a record.Address) bool {
 	s := l.slots.at(a.Slot()).loadState()
-	return s == stateFrozen || s == stateLogged
+	return s == stateFrozen || s == stateLogged || s == stateStill
 }
 
 // reserve maps zeroed memory that costs nothing until it is touched.

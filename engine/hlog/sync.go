@@ -17,10 +17,7 @@ func (l *Log) syncLoop() {
 		case <-l.syncAsk:
 		case <-tick.C:
 		}
-		if err := l.syncHeads(); err != nil {
-			l.syncErr.Store(&err)
-			l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)
-		}
+		_ = l.syncHeads() // SyncError tells all who ask.
 		l.wakeWaiters()
 	}
 }
@@ -58,7 +55,11 @@ func (l *Log) syncHeads() error {
 		errs = append(errs, h.sync())
 	}
 	l.syncs.Add(1)
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil && l.syncErr.CompareAndSwap(nil, &err) {
+		l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)
+	}
+	return err
 }
 
 // sync makes all batches that are sealed by now durable. The caller holds syncMu.
@@ -81,9 +82,7 @@ func (h *Head) sync() error {
 		if err := open.file.Sync(); err != nil {
 			return err
 		}
-		if !open.closed.Load() {
-			h.log.slots.at(open.Slot).setStable(off)
-		}
+		h.log.slots.at(open.Slot).raiseStable(off)
 	}
 	if h.log.opts.SyncEach {
 		h.durable.Store(pos)
@@ -107,7 +106,7 @@ func (l *Log) syncClosed(s *Segment) error {
 	if err := file.Cut(int64(s.End())); err != nil {
 		return err
 	}
-	l.slots.at(s.Slot).setStable(wholeSegment)
+	l.slots.at(s.Slot).raiseStable(wholeSegment)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.synced = true
