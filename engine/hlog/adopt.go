@@ -18,6 +18,9 @@ type Found struct {
 // Close forgets a found segment.
 func (f Found) Close() error { return f.file.Close() }
 
+// Bytes is the size of the segment's file.
+func (f Found) Bytes() int64 { return f.file.Size() }
+
 // Find lists what the device holds, oldest first.
 func Find(d device.Device, segmentBytes int) ([]Found, error) {
 	ids, err := d.List()
@@ -73,6 +76,32 @@ func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
 		return s, nil
 	}
 	return s, l.mend(s, ext)
+}
+
+// AdoptKnown takes a closed segment into the log that a snapshot describes. It
+// is read only if it is to be in memory, and not scanned.
+func (l *Log) AdoptKnown(f Found, inMemory bool, sum Summary) (*Segment, error) {
+	s := &Segment{ID: f.ID, file: f.file, created: sum.Created, horizon: sum.Horizon, table: sum.Table, mixed: sum.Mixed, known: true, synced: true}
+	s.closed.Store(true)
+	s.end.Store(uint32(f.file.Size()))
+	s.Tombstones.Store(sum.Tombstones)
+	if inMemory {
+		if err := l.readIn(s, true); err != nil {
+			return nil, err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.enlist(s)
+	l.setNext(max(l.nextID, s.ID+1))
+	at := l.slots.at(s.Slot)
+	at.setStable(wholeSegment)
+	at.setState(stateFrozen)
+	if inMemory {
+		at.setBase(s.frame.base())
+	}
+	l.survivor.dead.add(s.Slot, int32(sum.Dead))
+	return s, nil
 }
 
 func mappedFile(s *Segment) device.File {

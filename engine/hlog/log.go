@@ -187,6 +187,13 @@ func (l *Log) Syncs() int64 { return l.syncs.Load() }
 // in segments below it.
 func (l *Log) NextID() record.SegmentID { return record.SegmentID(l.seenNext.Load()) }
 
+// SkipTo lets new segments have ids from id on, at least.
+func (l *Log) SkipTo(id record.SegmentID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.setNext(max(l.nextID, id))
+}
+
 // setNext moves the next id. The caller holds l.mu, or is alone.
 func (l *Log) setNext(id record.SegmentID) {
 	l.nextID = id

@@ -39,8 +39,9 @@ type Segment struct {
 	// Tombstones counts bytes of tombstones; they die as old segments go.
 	Tombstones atomic.Int64
 	created    int64
-	table      record.TableID // of all its records, unless mixed; known once it left memory
+	table      record.TableID // of all its records, unless mixed; see noteTables
 	mixed      bool
+	known      bool   // table and mixed are
 	start      uint64 // its head's position at its first byte
 	head       *Head
 }

@@ -181,9 +181,10 @@ func (l *Log) Flush(s *Segment) error {
 	return nil
 }
 
-// Evict takes a segment that its file holds out of memory.
+// Evict takes a segment that its file holds out of memory. The caller holds a
+// guard.
 func (l *Log) Evict(s *Segment) bool {
-	if l.InMemory(s) && l.slots.at(s.Slot).loadState() == stateFrozen {
+	if l.slots.at(s.Slot).loadState() == stateFrozen {
 		l.noteTables(s)
 	}
 	l.mu.Lock()

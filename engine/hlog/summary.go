@@ -4,6 +4,7 @@ import "github.com/ostrodb/ostro/engine/record"
 
 // Summary is what can be said of a closed segment without reading it again.
 type Summary struct {
+	End        uint32           `json:"end"`
 	Dead       int64            `json:"dead"`
 	Tombstones int64            `json:"tombstones,omitempty"`
 	Table      record.TableID   `json:"table"`
@@ -16,7 +17,7 @@ type Summary struct {
 func (l *Log) Summarize(s *Segment) Summary {
 	l.noteTables(s)
 	sum := Summary{
-		Dead: l.Dead(s), Tombstones: s.Tombstones.Load(), Horizon: s.horizon, Created: s.created,
+		End: s.End(), Dead: l.Dead(s), Tombstones: s.Tombstones.Load(), Horizon: s.horizon, Created: s.created,
 	}
 	l.mu.Lock()
 	sum.Table, sum.Mixed = s.table, s.mixed

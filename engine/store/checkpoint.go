@@ -13,8 +13,8 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// A logged store is its own checkpoint: every segment is on disk, and a
-// checkpoint only syncs. A volatile one makes a fold-over checkpoint: heads go
+// A logged store has every segment on disk; its checkpoint is a snapshot of the
+// index, which spares recovery most of the replay. A volatile one makes a fold-over checkpoint: heads go
 // on in new segments, all others become read-only where they are, are written
 // to their files, and a manifest names them. Nothing stops meanwhile, and no
 // memory is doubled: a record that is updated during the checkpoint moves to a
@@ -37,7 +37,7 @@ func (st *Store) Checkpoint(ctx context.Context) error {
 	defer st.saving.Unlock()
 	var err error
 	if st.opts.logged() {
-		err = st.log.Sync()
+		err = st.writeSnapshot(ctx)
 	} else {
 		err = st.foldOver(ctx)
 	}
@@ -56,8 +56,7 @@ func (st *Store) foldOver(ctx context.Context) error {
 		if !s.Closed() {
 			continue
 		}
-		st.freeze(s)
-		if err := st.log.Flush(s); err != nil {
+		if err := st.cool(s); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {

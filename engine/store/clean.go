@@ -53,16 +53,16 @@ func (st *Store) tidy(ctx context.Context) {
 	}
 }
 
-// garbage is the dead share of the closed log.
+// garbage is the dead or unused share of the closed log.
 func (st *Store) garbage() float64 {
 	var used, live int64
 	for _, s := range st.log.Segments() {
 		if s.Closed() {
-			used += int64(s.End())
+			used += int64(st.opts.SegmentBytes)
 			live += st.log.Live(s)
 		}
 	}
-	if used < 4*int64(st.opts.SegmentBytes) {
+	if used < 8*int64(st.opts.SegmentBytes) {
 		return 0
 	}
 	return 1 - float64(live)/float64(used)
@@ -135,20 +135,35 @@ func (st *Store) spillOldest() bool {
 		if !s.Closed() || !st.log.InMemory(s) {
 			continue
 		}
-		st.freeze(s)
-		if err := st.log.Flush(s); err != nil {
+		if err := st.cool(s); err != nil {
 			st.opts.Logger.Error("spilling failed", "segment", s.ID, "error", err)
 			return false
 		}
-		if st.log.Evict(s) {
+		if st.evict(s) {
 			return true
 		}
 	}
 	return false
 }
 
+func (st *Store) evict(s *hlog.Segment) bool {
+	st.keeper.Begin()
+	defer st.keeper.End()
+	return st.log.Evict(s)
+}
+
+// cool makes a segment read-only and sees that its file holds it.
+func (st *Store) cool(s *hlog.Segment) error {
+	st.freeze(s)
+	st.cooling.Lock()
+	defer st.cooling.Unlock()
+	return st.log.Flush(s)
+}
+
 // freeze makes a segment read-only, and waits for it.
 func (st *Store) freeze(s *hlog.Segment) {
+	st.cooling.Lock()
+	defer st.cooling.Unlock()
 	done := make(chan struct{})
 	st.log.Freeze(s, func() { close(done) })
 	for {
@@ -288,7 +303,7 @@ func (c *cleaning) put(a record.Address, p record.Ptr) error {
 	place := placeOf(p)
 	for round := 0; ; round++ {
 		var pr index.Probe
-		if !c.isAt(place, a, &pr) {
+		if !isAt(c.st.ix, place, a, &pr) {
 			return nil
 		}
 		done, err := c.move(place, a, p, &pr)
@@ -300,8 +315,8 @@ func (c *cleaning) put(a record.Address, p record.Ptr) error {
 }
 
 // isAt looks for the index entry that points at a.
-func (c *cleaning) isAt(place record.Place, a record.Address, pr *index.Probe) bool {
-	c.st.ix.Seek(place, pr)
+func isAt(ix *index.Index, place record.Place, a record.Address, pr *index.Probe) bool {
+	ix.Seek(place, pr)
 	for pr.Next() {
 		if pr.Address() == a {
 			return true

@@ -43,7 +43,11 @@ func (st *Store) recover(ctx context.Context) error {
 	if found, err = st.keepCheckpointed(found); err != nil {
 		return err
 	}
-	r := replay{st: st, total: int64(len(found)), frames: st.maxResident() - st.slack()}
+	frames := st.maxResident() - st.slack()
+	if found, err = st.loadSnapshot(found, frames); err != nil {
+		return err
+	}
+	r := replay{st: st, total: int64(len(found)), frames: frames}
 	if err := r.run(found); err != nil {
 		return err
 	}
@@ -87,9 +91,11 @@ func (r *replay) run(found []hlog.Found) error {
 	for _, t := range tombs {
 		r.st.unbury(t)
 	}
+	r.st.keeper.Begin()
 	for _, s := range r.mapped {
 		r.st.log.Evict(s)
 	}
+	r.st.keeper.End()
 	r.st.epoch.Drain()
 	return nil
 }
@@ -175,6 +181,10 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 	for {
 		var pr index.Probe
 		old, st := ss.find(&k, &pr)
+		if st == Cold {
+			ss.fetchNow()
+			continue
+		}
 		if st == NotFound {
 			if ss.st.ix.Insert(&pr, a) == index.Inserted {
 				t.count(ss.n, present(p), expires(p))
@@ -194,6 +204,30 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 		}
 	}
 }
+
+// fetchNow reads what find needs. A record of the base that cannot be read is
+// no reason to lose the tail's; the error shows when it is asked for.
+func (ss *Session) fetchNow() {
+	for _, a := range ss.cold {
+		b, id, err := ss.st.log.Fetch(a)
+		if err != nil {
+			ss.st.opts.Logger.Error("a cold record cannot be read", "address", a, "error", err)
+			b = unreadable
+		}
+		if ss.stash == nil || len(ss.stash) > 1024 {
+			ss.stash = map[record.Address]fetched{}
+		}
+		ss.stash[a] = fetched{id, b}
+	}
+	ss.cold = ss.cold[:0]
+}
+
+// unreadable stands for a record that is no key's.
+var unreadable = func() []byte {
+	b := make([]byte, record.Size(1, 0, false))
+	record.Encode(b, &record.Header{Type: record.TypePut, Table: chunkTable}, []byte{0}, nil, true)
+	return b
+}()
 
 // diedUnlessTombstone counts a replaced entry as dead. Tombstones count as
 // alive until the cleaner finds that they are not needed.

@@ -45,7 +45,9 @@ type Store struct {
 	stop    context.CancelFunc
 	done    <-chan struct{}
 	workers sync.WaitGroup
+	closing atomic.Bool
 	closed  atomic.Bool
+	cooling sync.Mutex // one freezes and flushes at a time
 
 	saving         sync.Mutex
 	manifest       []record.SegmentID // of the last checkpoint, sorted
@@ -150,13 +152,14 @@ func (st *Store) replayed() bool { return st.dev != nil }
 // Close ends the background work, makes everything durable that is to be, and
 // gives all resources back. No session may be in use.
 func (st *Store) Close() error {
-	if st.closed.Swap(true) {
+	if st.closing.Swap(true) {
 		return nil
 	}
 	var errs []error
-	if st.opts.Durability == Checkpoint {
+	if st.opts.Durability >= Checkpoint {
 		errs = append(errs, st.Checkpoint(context.Background()))
 	}
+	st.closed.Store(true)
 	st.stop()
 	st.room.wake()
 	st.workers.Wait()

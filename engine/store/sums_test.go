@@ -49,9 +49,9 @@ func (s *sums) open(w *world) {
 	w.sync()
 }
 
-func counterKey(n int) []byte { return fmt.Appendf(nil, "counter:%d", n) }
+func counterKey(n int) []byte  { return fmt.Appendf(nil, "counter:%d", n) }
 func togetherKey(n int) []byte { return fmt.Appendf(nil, "together:%d", n) }
-func accountKey(n int) []byte { return fmt.Appendf(nil, "account:%d", n) }
+func accountKey(n int) []byte  { return fmt.Appendf(nil, "account:%d", n) }
 
 func (s *sums) each(f func(*tally) *atomic.Int64) (all []int64) {
 	for i := range s.count {

@@ -1,0 +1,178 @@
+package store
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+	"sync"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// loadSnapshot brings the base of the last snapshot back, and returns the
+// segments that are left to replay.
+func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, error) {
+	if !st.opts.logged() || st.manifest != nil {
+		return found, nil
+	}
+	snap := st.readSnapshot()
+	if snap == nil {
+		return found, nil
+	}
+	l := loader{st: st, snap: snap, segs: make([]*hlog.Segment, len(snap.Segments))}
+	tail, err := l.adopt(found, frames)
+	if err != nil {
+		return nil, err
+	}
+	st.log.SkipTo(snap.Next) // Ids of the base that are gone must not come back.
+	l.mapTables()
+	for i := range st.floors {
+		st.floors[i].Store(binary.LittleEndian.Uint64(snap.floors[8*i:]))
+	}
+	st.chunkIDs.Store(snap.ChunkIDs)
+	if err := l.load(); err != nil {
+		return nil, err
+	}
+	return tail, l.countUnknown()
+}
+
+// loader brings one snapshot back.
+type loader struct {
+	st      *Store
+	snap    *snapshot
+	segs    []*hlog.Segment // by their number in the snapshot; nil if gone
+	tables  [256]*table
+	mu      sync.Mutex
+	unknown map[*hlog.Segment]struct{}
+}
+
+// adopt takes the segments of the base into the log, as many in memory as fit,
+// the newest first. It does not read the others.
+func (l *loader) adopt(found []hlog.Found, frames int64) (tail []hlog.Found, err error) {
+	tails := int64(0)
+	for _, f := range found {
+		if l.inBase(f) < 0 {
+			tails++
+		}
+	}
+	room := frames - tails
+	for _, f := range slices.Backward(found) {
+		n := l.inBase(f)
+		if n < 0 {
+			tail = append(tail, f)
+			continue
+		}
+		s, err := l.st.log.AdoptKnown(f, room > 0, l.snap.Segments[n].Summary)
+		if err != nil {
+			return nil, &RecoveryError{f.ID, err}
+		}
+		room--
+		l.segs[n] = s
+	}
+	slices.Reverse(tail)
+	return tail, nil
+}
+
+// inBase gives the number of a found segment in the snapshot; -1 if it is not
+// part of the base.
+func (l *loader) inBase(f hlog.Found) int {
+	n, ok := slices.BinarySearchFunc(l.snap.Segments, f.ID, func(s snapshotSegment, id record.SegmentID) int {
+		return cmp.Compare(s.ID, id)
+	})
+	if !ok || !f.Closed || f.Bytes() != int64(l.snap.Segments[n].End) {
+		return -1
+	}
+	return n
+}
+
+// mapTables maps the snapshot's table numbers to what is left of the tables.
+func (l *loader) mapTables() {
+	for n, id := range l.snap.Tables {
+		l.tables[n] = l.st.tables.byID(id)
+	}
+	l.tables[chunkTableNumber] = &noTable
+	l.tables[unknownTable] = &noTable // Counted afterwards.
+}
+
+// load inserts the entries, in parallel.
+func (l *loader) load() error {
+	l.unknown = map[*hlog.Segment]struct{}{}
+	entries := l.snap.entries[:len(l.snap.entries)/snapshotEntry*snapshotEntry]
+	workers := l.st.opts.Heads + 1
+	share := (len(entries)/snapshotEntry + workers - 1) / workers * snapshotEntry
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(entries, max(share, snapshotEntry)) {
+		ss, err := l.st.NewSession()
+		if err != nil {
+			return err
+		}
+		defer ss.Close()
+		wg.Go(func() { l.loadPart(ss, part) })
+	}
+	wg.Wait()
+	return nil
+}
+
+func (l *loader) loadPart(ss *Session, part []byte) {
+	for i := 0; i+snapshotEntry <= len(part); i += snapshotEntry {
+		if i%(512*snapshotEntry) == 0 {
+			ss.guard.Refresh()
+		}
+		l.loadEntry(ss, binary.LittleEndian.Uint64(part[i:]), binary.LittleEndian.Uint32(part[i+8:]))
+	}
+	ss.guard.Leave()
+}
+
+func (l *loader) loadEntry(ss *Session, packed uint64, where uint32) {
+	number, tableNumber := where>>8, where&255
+	if packed == 0 || int(number) >= len(l.segs) || l.segs[number] == nil {
+		return
+	}
+	s, t := l.segs[number], l.tables[tableNumber]
+	off := uint32(packed>>2&(1<<20-1)) * 8
+	a := record.MakeAddress(s.Slot, off)
+	if t == nil {
+		ss.head.Died(a, 0)
+		return
+	}
+	if tableNumber == unknownTable {
+		l.mu.Lock()
+		l.unknown[s] = struct{}{}
+		l.mu.Unlock()
+	}
+	place := record.Place(packed&^(1<<32-1) | packed>>22&1023)
+	if l.st.ix.Load(place, a) {
+		t.count(ss.n, 1, int(packed>>1&1))
+	}
+}
+
+// countUnknown counts the records whose table the snapshot did not know.
+func (l *loader) countUnknown() error {
+	for s := range l.unknown {
+		b, err := l.st.log.Load(s)
+		if err != nil {
+			return &RecoveryError{s.ID, err}
+		}
+		l.st.countSegment(s, b)
+	}
+	return nil
+}
+
+// countSegment counts the records of a segment that the index points at.
+func (st *Store) countSegment(s *hlog.Segment, b []byte) {
+	ss := st.keeper
+	ss.Begin()
+	defer ss.End()
+	for off, p := range record.Entries(b) {
+		if p.Type() != record.TypePut {
+			continue
+		}
+		t := st.tables.byID(p.Table())
+		var pr index.Probe
+		if t != nil && isAt(st.ix, placeOf(p), record.MakeAddress(s.Slot, off), &pr) {
+			t.count(ss.n, 1, expires(p))
+		}
+	}
+}
