@@ -255,3 +255,10 @@ func (m *Memory) takeLocked(act string, bytes int64) error {
 }
 
 func memoryPath(name string) string { return "memory:" + name }
+
+// free gives bytes back that a segment was cut by.
+func (m *Memory) free(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used -= bytes
+}

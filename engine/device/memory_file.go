@@ -110,8 +110,8 @@ func (f *memoryFile) Cut(bytes int64) error {
 	if err := checkRange(f.path, 0, int(bytes), f.Size()); err != nil {
 		return err
 	}
-	f.segment.size.Store(bytes)
-	return f.segment.file.Truncate(bytes)
+	f.memory.free(f.Size() - bytes)
+	return f.segment.cut(bytes)
 }
 
 func (f *memoryFile) DropCache() error { return f.usable("drop the cache of") }

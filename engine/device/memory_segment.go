@@ -71,6 +71,24 @@ func (s *memorySegment) sync() {
 	})
 }
 
+// cut shortens cache and medium.
+func (s *memorySegment) cut(bytes int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size.Store(bytes)
+	for n, page := range s.synced {
+		switch left := bytes - n*pageBytes; {
+		case left <= 0:
+			delete(s.synced, n)
+		case left < pageBytes:
+			short := *page
+			clear(short[left:])
+			s.synced[n] = &short
+		}
+	}
+	return s.file.Truncate(bytes)
+}
+
 // crash clones the cache and the medium behind it.
 func (s *memorySegment) crash() *memorySegment {
 	s.mu.Lock()
