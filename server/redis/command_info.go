@@ -26,7 +26,7 @@ func commandInfo(c *call) verdict {
 		if cmd := commandByFullName(name); cmd != nil {
 			c.describeCommand(cmd)
 		} else {
-			c.out.NullArray()
+			c.out.Null()
 		}
 	}
 	return done

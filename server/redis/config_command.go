@@ -5,29 +5,30 @@ import (
 	"strings"
 )
 
+// configGet shows what matches its patterns, each parameter once. One that was
+// asked for by its name is shown by the name that was asked for.
 func configGet(c *call) verdict {
-	var shown []parameter
+	type setting struct{ name, value string }
+	var shown []setting
 	for _, p := range parameters() {
 		for _, pattern := range c.args[2:] {
-			if p.matches(pattern) {
-				shown = append(shown, p)
+			isName := !bytes.ContainsAny(pattern, "*?[")
+			if isName && equalFold(pattern, p.name) {
+				shown = append(shown, setting{string(pattern), p.get(c.srv)})
+				break
+			}
+			if !isName && globMatch(pattern, []byte(p.name), true) {
+				shown = append(shown, setting{p.name, p.get(c.srv)})
 				break
 			}
 		}
 	}
 	c.out.Map(len(shown))
-	for _, p := range shown {
-		c.out.BulkString(p.name)
-		c.out.BulkString(p.get(c.srv))
+	for _, s := range shown {
+		c.out.BulkString(s.name)
+		c.out.BulkString(s.value)
 	}
 	return done
-}
-
-func (p *parameter) matches(pattern []byte) bool {
-	if bytes.ContainsAny(pattern, "*?[") {
-		return globMatch(pattern, []byte(p.name), true)
-	}
-	return equalFold(pattern, p.name)
 }
 
 // configSet checks all its values before it applies any.

@@ -57,21 +57,38 @@ func scan(c *call) verdict {
 	if !ok {
 		return done
 	}
-	list := &c.scratch.list
-	list.reset()
-	next, st := c.ss.Scan(c.db, cursor, count, func(key []byte, v *store.View) {
-		if filter.matches(key, v) {
-			list.add(key)
-		}
-	})
+	next, st := c.scanSome(cursor, count, &filter)
 	if st != store.OK {
 		return c.stopped(st)
 	}
 	c.out.Array(2)
 	var digits [20]byte
 	c.out.Bulk(strconv.AppendUint(digits[:0], next, 10))
-	list.answer(c.out)
+	c.scratch.list.answer(c.out)
 	return done
+}
+
+// scanSome collects what matches among the next count keys. A database may hold
+// few keys among many of others, so it goes on through what is empty, but not for
+// ever: others wait.
+func (c *call) scanSome(cursor uint64, count int, filter *scanFilter) (next uint64, _ store.Status) {
+	list, seen := &c.scratch.list, 0
+	list.reset()
+	if n, _ := c.srv.store.Count(c.db); n == 0 {
+		return 0, store.OK
+	}
+	for patience := emptyScanned + scanPatience*count; ; patience -= count {
+		var st store.Status
+		cursor, st = c.ss.Scan(c.db, cursor, count, func(key []byte, v *store.View) {
+			seen++
+			if filter.matches(key, v) {
+				list.add(key)
+			}
+		})
+		if st != store.OK || cursor == 0 || seen >= count || patience <= 0 {
+			return cursor, st
+		}
+	}
 }
 
 // scanOptions reads SCAN's options, or answers with an error.
@@ -103,6 +120,9 @@ func (c *call) scanOptions() (f scanFilter, count int, ok bool) {
 }
 
 const (
+	emptyScanned = 1 << 13 // buckets that one SCAN looks at while it finds nothing
+	scanPatience = 64      // and so many more for every key asked for
+
 	mostScanned = 1 << 16 // keys that one SCAN looks at; they must fit into memory at once
 	keysStep    = 1 << 10 // keys that KEYS looks at between two chances to wait for cold ones
 )
