@@ -112,8 +112,8 @@ func (ix *Index) remove(p record.Place, key uint64) bool {
 
 func TestEveryKeyIsFoundWhileTheIndexGrows(t *testing.T) {
 	ix := open(t, Options{})
-	const n = 300_000
-	for key := range uint64(n) {
+	n := size(300_000)
+	for key := range n {
 		if !ix.put(placeFor(key), key, addressFor(key, 0)) {
 			t.Fatalf("key %d was there before it was inserted", key)
 		}
@@ -121,12 +121,12 @@ func TestEveryKeyIsFoundWhileTheIndexGrows(t *testing.T) {
 			ix.guard.Refresh()
 		}
 	}
-	for key := range uint64(n) {
+	for key := range n {
 		if a, ok := ix.get(placeFor(key), key); !ok || a != addressFor(key, 0) {
 			t.Fatalf("key %d: address %v, found %v", key, a, ok)
 		}
 	}
-	if got := ix.Len(); got != n {
+	if got := ix.Len(); got != int64(n) {
 		t.Fatalf("Len is %d, want %d", got, n)
 	}
 }

@@ -191,9 +191,9 @@ func TestIndexActsLikeAMapUnderEverySkew(t *testing.T) {
 			have:   map[uint64]record.Address{},
 			locked: map[uint64]*Probe{}, taken: map[record.Place]uint64{},
 		}
-		bound := uint64(5000)
+		bound := size(5000)
 		if skew.crowded {
-			bound = 1600
+			bound = size(1600)
 		}
 		key := rapid.Uint64Range(0, bound)
 		version := rapid.Uint64Range(0, 1000)
