@@ -42,8 +42,7 @@ func (l *loop) sendOrHold(t store.Ticket) {
 	l.active = l.active[:0]
 	if h.conns != nil {
 		l.held = append(l.held, h)
-		l.sess.Notify(l.durableMoved)
-		l.releaseHeld() // The mark may have moved before we asked.
+		l.releaseHeld() // It may be durable by now; if not, this asks to be told.
 	}
 }
 
@@ -69,12 +68,10 @@ func (l *loop) releaseHeld() {
 	left := copy(l.held, l.held[n:])
 	clear(l.held[left:])
 	l.held = l.held[:left]
-	if left > 0 {
-		l.sess.Notify(l.durableMoved)
-	}
 }
 
-// durableMoved is called from another goroutine.
+// durableMoved is called from another goroutine, some time after the session
+// had to say that something is not durable.
 func (l *loop) durableMoved() {
 	l.moved.Store(true)
 	l.poller.wake()

@@ -48,7 +48,7 @@ func (l *loop) takeInbox() {
 		case m.kill != nil:
 			l.killHere(m.kill)
 		case m.fetched != nil:
-			l.fetched(m.fetched)
+			l.arrived = append(l.arrived, m.fetched)
 		case m.run != nil:
 			m.run()
 		}

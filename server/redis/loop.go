@@ -61,6 +61,7 @@ type loop struct {
 	moved  atomic.Bool // the durable mark moved
 
 	parks    []*park // fetches to start when the round is over
+	arrived  []*park // fetches that are there
 	resumed  []*park // fetches whose commands run in this round
 	fetching int     // fetches under way
 
@@ -93,6 +94,7 @@ func (s *Server) newLoop(id int) (*loop, error) {
 		return nil, err
 	}
 	l.call = call{srv: s, ss: sess}
+	sess.Notify(l.durableMoved)
 	l.tally.init()
 	l.load.start()
 	return l, nil
@@ -158,6 +160,7 @@ func (l *loop) round(events []unix.EpollEvent) {
 	if l.moved.Load() && l.moved.Swap(false) {
 		l.releaseHeld()
 	}
+	l.goOnParked()
 	l.goOn()
 	for _, e := range events {
 		l.handle(int(e.Fd), e.Events)

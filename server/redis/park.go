@@ -41,22 +41,39 @@ func (l *loop) startParked() {
 	l.parks = l.parks[:0]
 }
 
-// fetched lets the connections of p go on: their commands run again in this
-// round, and the fetched records are at hand until it ends.
-func (l *loop) fetched(p *park) {
-	l.fetching--
-	err := p.fetch.Err()
-	if err == nil {
-		l.sess.Resume(p.fetch)
+// goOnParked lets the connections go on whose fetches have arrived: their
+// commands run again, with the fetched records at hand. They may meet another
+// cold key and park again.
+func (l *loop) goOnParked() {
+	if len(l.arrived) == 0 {
+		return
 	}
+	l.begin()
+	for i, p := range l.arrived {
+		l.arrived[i] = nil
+		l.fetching--
+		l.goOnWith(p)
+		l.resumed = append(l.resumed, p)
+	}
+	l.arrived = l.arrived[:0]
+	l.sess.Resume(nil)
+}
+
+func (l *loop) goOnWith(p *park) {
+	err := p.fetch.Err()
+	l.sess.Resume(p.fetch)
 	for _, c := range p.conns {
 		if c.net.closed {
 			continue
 		}
 		c.net.failure = err
 		l.unpark(c)
+		if !c.net.paused {
+			c.net.more = false
+			l.execute(c, c.net.in, true)
+		}
 	}
-	l.resumed = append(l.resumed, p)
+	l.flushBatch() // while the records are at hand
 }
 
 // unpark lets a connection go on with the input that was put aside.
@@ -84,7 +101,11 @@ func (l *loop) abandonParked() {
 		l.poller.wait(-1)
 		l.poller.drained()
 		l.takeInbox()
-		l.releaseResumed()
+		for _, p := range l.arrived {
+			l.fetching--
+			p.fetch.Release()
+		}
+		l.arrived = nil
 	}
 	for _, m := range l.inbox.shut() {
 		if m.adopt != nil {

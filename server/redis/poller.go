@@ -2,6 +2,7 @@ package redis
 
 import (
 	"encoding/binary"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -19,9 +20,12 @@ const (
 // goroutine may call. Everything else belongs to one loop.
 type poller struct {
 	epoll  int
-	event  int // eventfd; wake writes to it
-	woken  atomic.Bool
 	events []unix.EpollEvent
+	woken  atomic.Bool
+
+	mu     sync.Mutex // guards event against a wake after close
+	event  int        // eventfd; wake writes to it
+	closed bool
 }
 
 func (p *poller) open(maxEvents int) error {
@@ -37,7 +41,11 @@ func (p *poller) open(maxEvents int) error {
 	return p.add(p.event, readable)
 }
 
+// close gives the descriptors back. Wakes that come later do nothing.
 func (p *poller) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
 	_ = unix.Close(p.epoll)
 	_ = unix.Close(p.event)
 }
@@ -82,9 +90,13 @@ func (p *poller) wake() {
 	if p.woken.Swap(true) {
 		return
 	}
-	var one [8]byte
-	binary.NativeEndian.PutUint64(one[:], 1)
-	_, _ = unix.Write(p.event, one[:])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		var one [8]byte
+		binary.NativeEndian.PutUint64(one[:], 1)
+		_, _ = unix.Write(p.event, one[:]) // It cannot fail short of 2^64 wakes.
+	}
 }
 
 // drained must be called before the loop looks for what it was woken for.

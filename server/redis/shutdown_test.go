@@ -1,0 +1,145 @@
+package redis_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/redis"
+)
+
+func stopServer(t testing.TB, srv *redis.Server, st *store.Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if err := st.Close(); err != nil {
+		t.Errorf("closing the store: %v", err)
+	}
+}
+
+func TestShutdownAnswersWhatHasArrivedAndCutsNoReply(t *testing.T) {
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := redis.New(st, redis.Config{Port: redis.PortAny})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var clients sync.WaitGroup
+	busy := make(chan struct{}, 10)
+	for i := range 10 {
+		c := dial(t, "tcp", srv.Addr().String())
+		clients.Go(func() { pipelineUntilClosed(t, c, fmt.Sprint("k", i), busy) })
+	}
+	for range 10 {
+		<-busy
+	}
+	stopServer(t, srv, st)
+	clients.Wait()
+	if _, err := net.Dial("tcp", srv.Addr().String()); err == nil {
+		t.Fatal("the port is still open")
+	}
+}
+
+// pipelineUntilClosed sends INCRs until the server closes, and checks that the
+// replies are 1, 2, 3 ... up to a whole one.
+func pipelineUntilClosed(t *testing.T, c net.Conn, key string, busy chan<- struct{}) {
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for {
+			if _, err := io.WriteString(c, strings.Repeat(bulk("INCR", key), 10)); err != nil {
+				return
+			}
+		}
+	})
+	client := &rawClient{conn: c, in: bufio.NewReader(c)}
+	n := 0
+	for {
+		r, err := client.receive()
+		if err != nil {
+			break
+		}
+		if n++; r.raw != fmt.Sprintf(":%d\r\n", n) {
+			t.Errorf("reply %d is %q", n, r.raw)
+			break
+		}
+		if n == 100 {
+			busy <- struct{}{}
+		}
+	}
+	_ = c.Close() // ends the writer
+	writer.Wait()
+}
+
+func TestShutdownDoesNotWaitForeverForAClientThatReadsNothing(t *testing.T) {
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv, err := redis.New(st, redis.Config{Port: redis.PortAny})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, "tcp", srv.Addr().String())
+	sendTo(t, c, bulk("SET", "k", strings.Repeat("x", 1<<20)))
+	expect(t, c, "+OK\r\n")
+	sendTo(t, c, strings.Repeat(bulk("GET", "k"), 50))
+	eventually(t, "all is executed", func() bool { return srv.Metrics().Commands == 51 })
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err == nil {
+		t.Fatal("50 MB went to a client that does not read")
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestServeEndsWithItsContext(t *testing.T) {
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	srv, err := redis.New(st, redis.Config{Port: redis.PortAny})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- srv.Serve(ctx) }()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Start(); err == nil {
+		t.Fatal("a Server started twice")
+	}
+}
+
+// shutdownNow shuts the server down before the test's end.
+func shutdownNow(t testing.TB, srv *redis.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := srv.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,131 @@
+package redis_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/redis"
+)
+
+// identity is a certificate that signs itself, on disk and in memory.
+type identity struct {
+	certFile, keyFile string
+	cert              tls.Certificate
+	pool              *x509.CertPool
+}
+
+func newIdentity(t *testing.T) *identity {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ostro"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	id := &identity{certFile: filepath.Join(dir, "cert.pem"), keyFile: filepath.Join(dir, "key.pem"), pool: x509.NewCertPool()}
+	writePEM(t, id.certFile, "CERTIFICATE", der)
+	writePEM(t, id.keyFile, "PRIVATE KEY", keyDER)
+	if id.cert, err = tls.LoadX509KeyPair(id.certFile, id.keyFile); err != nil {
+		t.Fatal(err)
+	}
+	id.pool.AddCert(id.cert.Leaf)
+	return id
+}
+
+func writePEM(t *testing.T, file, kind string, der []byte) {
+	t.Helper()
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func startTLS(t *testing.T, id *identity, auth redis.ClientAuth) *redis.Server {
+	t.Helper()
+	return startServer(t, store.Options{}, redis.Config{
+		Binds: []string{"127.0.0.1"},
+		TLS:   redis.TLSConfig{Port: redis.PortAny, CertFile: id.certFile, KeyFile: id.keyFile, CAFile: id.certFile, ClientAuth: auth},
+	})
+}
+
+func dialTLS(t *testing.T, srv *redis.Server, cfg *tls.Config) net.Conn {
+	t.Helper()
+	cfg.ServerName = "127.0.0.1"
+	return tls.Client(dial(t, "tcp", srv.TLSAddr().String()), cfg)
+}
+
+func TestTLSClientsAreServedLikeOthers(t *testing.T) {
+	id := newIdentity(t)
+	srv := startTLS(t, id, redis.ClientAuthNo)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		c := dialTLS(t, srv, &tls.Config{RootCAs: id.pool})
+		wg.Go(func() {
+			value := strings.Repeat(fmt.Sprint(i), 100_000)
+			for range 20 {
+				sendTo(t, c, bulk("SET", fmt.Sprint("k", i), value), bulk("GET", fmt.Sprint("k", i)), bulk("PING"))
+				expect(t, c, "+OK\r\n$100000\r\n"+value+"\r\n+PONG\r\n")
+			}
+			sendTo(t, c, bulk("QUIT"))
+			if got := expectEnd(t, c); got != "+OK\r\n" {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "all clients are gone", func() bool { return srv.Metrics().Clients == 0 })
+}
+
+func TestTLSClientsMustShowACertificateWhenAsked(t *testing.T) {
+	id, stranger := newIdentity(t), newIdentity(t)
+	srv := startTLS(t, id, redis.ClientAuthYes)
+	known := dialTLS(t, srv, &tls.Config{RootCAs: id.pool, Certificates: []tls.Certificate{id.cert}})
+	sendTo(t, known, bulk("PING"))
+	expect(t, known, "+PONG\r\n")
+	for _, certs := range [][]tls.Certificate{nil, {stranger.cert}} {
+		c := dialTLS(t, srv, &tls.Config{RootCAs: id.pool, Certificates: certs})
+		_, _ = c.Write([]byte(bulk("PING"))) // The refusal may come before or after it.
+		if n, err := c.Read(make([]byte, 100)); err == nil {
+			t.Errorf("a client without a good certificate got %d bytes", n)
+		}
+	}
+}
+
+func TestShutdownClosesTLSClients(t *testing.T) {
+	id := newIdentity(t)
+	srv := startTLS(t, id, redis.ClientAuthNo)
+	c := dialTLS(t, srv, &tls.Config{RootCAs: id.pool})
+	sendTo(t, c, bulk("PING"))
+	expect(t, c, "+PONG\r\n")
+	shutdownNow(t, srv)
+	if got := expectEnd(t, c); got != "" {
+		t.Fatalf("got %q", got)
+	}
+}
