@@ -212,16 +212,6 @@ func (h *Head) Undo(n int) {
 	}
 }
 
-// AllDurable tells whether everything that is sealed is durable.
-func (l *Log) AllDurable() bool {
-	for _, h := range l.allHeads() {
-		if h.durable.Load() < h.sealed.Load() {
-			return false
-		}
-	}
-	return true
-}
-
 // NoteTombstone counts n bytes of tombstones in the open segment: dropping it
 // has to look at them.
 func (h *Head) NoteTombstone(n int) { h.seg.Tombstones.Add(int64(n)) }

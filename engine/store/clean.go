@@ -376,7 +376,7 @@ func (c *cleaning) orphan(p record.Ptr) bool {
 func (c *cleaning) expire(place record.Place, p record.Ptr, pr *index.Probe) (bool, error) {
 	t := c.st.tables.byID(p.Table())
 	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
-	switch st := c.ss.remove(&k, pr, p); st {
+	switch st := c.ss.remove(&k, pr, p, versionOf(p)); st {
 	case Conflict:
 		return false, nil
 	case OK:

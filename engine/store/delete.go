@@ -19,11 +19,12 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 		if st != OK {
 			return st
 		}
-		if expect != nil && !ss.asExpected(k, &pr, old, expect) {
+		ver := versionOf(old)
+		if expect != nil && !ss.asExpected(k, old, ver, expect) {
 			return Conflict
 		}
 		gone := ss.expired(old)
-		switch st := ss.remove(k, &pr, old); {
+		switch st := ss.remove(k, &pr, old, ver); {
 		case st == Conflict:
 			yield(round)
 		case st == OK && gone:
@@ -37,12 +38,12 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 	}
 }
 
-// remove takes a record out of the index, and notes so in the log if the log
-// will ever be replayed. Conflict asks for another look.
-func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr) Status {
-	at, ver := pr.Address(), old.Version()
+// remove takes a record of version ver out of the index, and notes so in the
+// log if the log will ever be replayed. Conflict asks for another look.
+func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr, ver uint64) Status {
+	at := pr.Address()
 	lock := !ss.st.opts.logged() && !ss.st.log.Frozen(at)
-	if lock && (ver&record.VersionLock != 0 || !old.LockVersion(ver)) {
+	if lock && !old.LockVersion(ver) {
 		return Conflict
 	}
 	ss.st.floors.raise(k.Place, ver+1)
@@ -66,14 +67,17 @@ func (ss *Session) bury(k *Key, ver uint64, swing func(record.Address) bool) Sta
 		}
 		return Conflict
 	}
-	var horizon [8]byte
-	e := tombstone(ss.st, k.Table, ver, &horizon)
+	var h horizon
+	e := tombstone(ss.st, k.Table, ver, &h)
 	return ss.publish(k, &e, swing)
 }
 
+// horizon is the value of a tombstone: a segment's id.
+type horizon [8]byte
+
 // tombstone makes a tombstone. It says which segments can hold older records
 // of its key: all those below its horizon. When they are gone, so may it.
-func tombstone(st *Store, t record.TableID, ver uint64, horizon *[8]byte) entry {
-	binary.LittleEndian.PutUint64(horizon[:], uint64(st.log.NextID()))
-	return entry{Header: record.Header{Type: record.TypeTombstone, Table: t, Version: ver}, value: horizon[:]}
+func tombstone(st *Store, t record.TableID, ver uint64, h *horizon) entry {
+	binary.LittleEndian.PutUint64(h[:], uint64(st.log.NextID()))
+	return entry{Header: record.Header{Type: record.TypeTombstone, Table: t, Version: ver}, value: h[:]}
 }

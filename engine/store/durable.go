@@ -9,9 +9,9 @@ import (
 // session's own batch, and batches of others that it read from before they
 // were durable.
 type needs struct {
-	n   int
-	pos [4]position
-	all bool // too many to list: wait for every head
+	n    int
+	pos  [4]position
+	more []position // beyond those, of further heads
 }
 
 // position is a place in the stream of one head.
@@ -20,27 +20,58 @@ type position struct {
 	pos  uint64
 }
 
-// note adds the batch of the entry at a.
-func (ns *needs) note(l *hlog.Log, a record.Address) {
-	h, pos := l.Position(a)
-	if h != nil && h.Durable() < pos {
-		ns.add(h, pos)
+// note adds the batch of the entry at a. If another session is still writing
+// to that batch, it is sealed here: what this session writes next may lean on
+// it, and a crash must not keep the one without the other.
+func (ss *Session) note(a record.Address) {
+	h, pos := ss.st.log.Position(a)
+	if h == nil {
+		return
+	}
+	if h != ss.head && h.Sealed() < pos {
+		h.Lock()
+		h.Seal()
+		h.Unlock()
+	}
+	if h.Durable() < pos {
+		ss.need.add(h, pos)
 	}
 }
 
 func (ns *needs) add(h *hlog.Head, pos uint64) {
-	for i := range ns.n {
-		if ns.pos[i].head == h {
-			ns.pos[i].pos = max(ns.pos[i].pos, pos)
-			return
+	switch {
+	case lift(ns.pos[:ns.n], h, pos) || lift(ns.more, h, pos):
+	case ns.n == len(ns.pos):
+		ns.more = append(ns.more, position{h, pos})
+	default:
+		ns.pos[ns.n] = position{h, pos}
+		ns.n++
+	}
+}
+
+// lift raises the position of a head that is listed.
+func lift(part []position, h *hlog.Head, pos uint64) bool {
+	for i := range part {
+		if part[i].head == h {
+			part[i].pos = max(part[i].pos, pos)
+			return true
 		}
 	}
-	if ns.n == len(ns.pos) {
-		ns.all = true
-		return
+	return false
+}
+
+// met tells whether all heads have come far enough.
+func (ns *needs) met() bool {
+	return met(ns.pos[:ns.n]) && met(ns.more)
+}
+
+func met(part []position) bool {
+	for i := range part {
+		if part[i].head.Durable() < part[i].pos {
+			return false
+		}
 	}
-	ns.pos[ns.n] = position{h, pos}
-	ns.n++
+	return true
 }
 
 // Ticket stands for a round of operations; see Durable.
@@ -63,17 +94,11 @@ func (ss *Session) Seal() Ticket {
 // Durable tells whether what the ticket stands for is as durable as the store
 // promises. While it is not, somebody must be waiting: see Notify.
 func (ss *Session) Durable(t Ticket) bool {
-	for i := range t.n {
-		if t.pos[i].head.Durable() < t.pos[i].pos {
-			ss.await()
-			return t.pos[i].head.Durable() >= t.pos[i].pos && ss.Durable(t)
-		}
+	if t.met() {
+		return true
 	}
-	if t.all && !ss.st.log.AllDurable() {
-		ss.await()
-		return false
-	}
-	return true
+	ss.await()
+	return t.met() // It may have come meanwhile, too early to be told.
 }
 
 // await asks for a call of the session's Notify function.

@@ -55,9 +55,9 @@ func (ss *Session) view(a record.Address, p record.Ptr) (View, Status) {
 		return ss.copied(a, p)
 	}
 	if !ss.st.log.Stable(a) {
-		ss.need.note(ss.st.log, a)
+		ss.note(a)
 	}
-	v := View{Version: p.Version(), ExpireAt: p.ExpireAt(), Kind: p.Kind(), at: a}
+	v := View{Version: versionOf(p), ExpireAt: p.ExpireAt(), Kind: p.Kind(), at: a}
 	if v.ExpireAt != 0 && v.ExpireAt <= ss.now {
 		return View{Version: v.Version, at: a}, NotFound
 	}
@@ -112,6 +112,10 @@ func (ss *Session) sameAbsence(now, v *View) bool {
 		return now.floor == v.floor
 	}
 	// It had expired by the first view: an expired record may be cleaned away
-	// in between, which is no change.
-	return v.at != 0 && (now.at == 0 || now.Version == v.Version)
+	// in between, which is no change. Had there been another since, it would
+	// have left a higher floor.
+	if now.at == 0 {
+		return now.floor <= v.Version+1
+	}
+	return v.at != 0 && now.Version == v.Version
 }

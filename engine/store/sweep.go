@@ -152,15 +152,16 @@ func (ss *Session) dropExpired(pr *index.Probe) bool {
 		return false
 	}
 	p, ok := ss.st.log.Entry(a)
-	if !ok || p.Type() != record.TypePut || !ss.expired(p) {
+	if !ok || p.Type() != record.TypePut {
 		return false
 	}
+	ver := versionOf(p) // Before the look at its time: what is removed is what was looked at.
 	t := ss.st.tables.byID(p.Table())
-	if t == nil {
+	if t == nil || !ss.expired(p) {
 		return false
 	}
 	k := Key{Place: record.PlaceOf(p.Table(), p.Key()), Table: p.Table(), Bytes: p.Key(), in: t}
-	if ss.Delete(&k, nil) != NotFound {
+	if ss.remove(&k, pr, p, ver) != OK {
 		return false
 	}
 	ss.st.work.expired.Add(1)

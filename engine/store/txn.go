@@ -58,13 +58,14 @@ func (ss *Session) Lock(keys []Key) Status {
 	if st := ss.warm(); st != OK {
 		return st
 	}
+	ss.tx.open = true // From here on reads pass over locks: they may be our own.
 	for i := range ss.tx.keys {
 		if st := ss.lockKey(i); st != OK {
 			ss.unlock(i)
+			ss.tx.open = false
 			return st
 		}
 	}
-	ss.tx.open = true
 	return OK
 }
 
@@ -165,7 +166,7 @@ func (ss *Session) lockRecord(lk *lockedKey) Status {
 		}
 		yield(round)
 	}
-	lk.ver = lk.old.Version()
+	lk.ver = versionOf(lk.old)
 	return ss.lockedView(lk, a)
 }
 
@@ -173,7 +174,7 @@ func (ss *Session) lockRecord(lk *lockedKey) Status {
 func (ss *Session) lockedView(lk *lockedKey, a record.Address) Status {
 	p := lk.old
 	if !ss.st.log.Stable(a) {
-		ss.need.note(ss.st.log, a)
+		ss.note(a)
 	}
 	lk.view = View{Version: lk.ver, at: a}
 	if ss.expired(p) {
@@ -319,7 +320,7 @@ func (ss *Session) prepare() (total int) {
 		case lk.op == opDelete && lk.old.IsNil():
 			lk.op = opNone // It came and went within the transaction.
 		case lk.op == opDelete && ss.st.replayed():
-			lk.e = tombstone(ss.st, lk.key.Table, next, new([8]byte))
+			lk.e = tombstone(ss.st, lk.key.Table, next, new(horizon))
 			total += lk.e.size(&lk.key)
 		case lk.op == opPut:
 			lk.e.Version = next

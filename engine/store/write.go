@@ -13,7 +13,7 @@ const MaxValueBytes = 512 << 20
 // Put writes a record. With expect it does so only if the key still is as in
 // that view, and says Conflict otherwise.
 func (ss *Session) Put(k *Key, w Write, expect *View) Status {
-	if err := checkSizes(k, &w); err != nil {
+	if err := ss.checkSizes(k, &w); err != nil {
 		return ss.fail(err)
 	}
 	ss.stat.writes++
@@ -27,9 +27,12 @@ func (ss *Session) Put(k *Key, w Write, expect *View) Status {
 	return ss.put(k, &e, expect)
 }
 
-func checkSizes(k *Key, w *Write) error {
+func (ss *Session) checkSizes(k *Key, w *Write) error {
 	if len(k.Bytes) > record.MaxKeyBytes {
 		return fmt.Errorf("%w: a key has at most %d bytes", ErrTooLarge, record.MaxKeyBytes)
+	}
+	if n := record.Size(len(k.Bytes), len(horizon{}), true); n > ss.st.log.MaxEntry() { // It must be possible to delete it.
+		return fmt.Errorf("%w: a key of %d bytes does not fit a segment of %d", ErrTooLarge, len(k.Bytes), ss.st.log.SegmentBytes())
 	}
 	if len(w.Value) > MaxValueBytes {
 		return fmt.Errorf("%w: a value has at most %d bytes", ErrTooLarge, MaxValueBytes)
@@ -55,36 +58,47 @@ func (ss *Session) put(k *Key, e *entry, expect *View) Status {
 		if st == Cold {
 			return Cold
 		}
-		if expect != nil && !ss.asExpected(k, &pr, old, expect) {
+		ver := versionOf(old)
+		if expect != nil && !ss.asExpected(k, old, ver, expect) {
 			return Conflict
 		}
-		if done := ss.install(k, e, &pr, old); done != Conflict {
+		if done := ss.install(k, e, &pr, old, ver); done != Conflict {
 			return done
 		}
 		yield(round)
 	}
 }
 
-// asExpected tells whether what find found is what the view showed.
-func (ss *Session) asExpected(k *Key, pr *index.Probe, old record.Ptr, v *View) bool {
+// versionOf is a record's version without the lock bit, which a frozen record
+// may still carry; 0 if there is no record.
+func versionOf(p record.Ptr) uint64 {
+	if p.IsNil() {
+		return 0
+	}
+	return p.Version() &^ record.VersionLock
+}
+
+// asExpected tells whether what find found, of version ver, is what the view
+// showed. Versions only grow, so they say it all, wherever the record is by now.
+func (ss *Session) asExpected(k *Key, old record.Ptr, ver uint64, v *View) bool {
 	if old.IsNil() {
 		return v.at == 0 && v.floor == ss.st.floors.of(k.Place).Load()
 	}
-	return v.at == pr.Address() && v.Version == old.Version()
+	return v.at != 0 && v.Version == ver
 }
 
-// install makes e the successor of what find found. Conflict: somebody else
-// was faster, or is in the middle of it; look again.
-func (ss *Session) install(k *Key, e *entry, pr *index.Probe, old record.Ptr) Status {
+// install makes e the successor of what find found, if that still has the
+// version ver. Conflict: somebody else was faster, or is in the middle of it;
+// look again.
+func (ss *Session) install(k *Key, e *entry, pr *index.Probe, old record.Ptr, ver uint64) Status {
 	if old.IsNil() {
 		return ss.insert(k, e, pr)
 	}
 	at := pr.Address()
 	if ss.st.opts.logged() || ss.st.log.Frozen(at) {
-		return ss.replace(k, e, pr, old, old.Version())
+		return ss.replace(k, e, pr, old, ver)
 	}
-	ver := old.Version()
-	if ver&record.VersionLock != 0 || !old.LockVersion(ver) {
+	if !old.LockVersion(ver) {
 		return Conflict
 	}
 	if ss.fitsInPlace(k, e, at, old) {
@@ -140,6 +154,9 @@ func (ss *Session) replace(k *Key, e *entry, pr *index.Probe, old record.Ptr, ve
 // back if the swing fails: nobody saw it.
 func (ss *Session) publish(k *Key, e *entry, swing func(record.Address) bool) Status {
 	n := e.size(k)
+	if most := ss.st.log.MaxEntry(); n > most {
+		return ss.fail(fmt.Errorf("%w: key and value take %d bytes in a segment, at most %d are possible", ErrTooLarge, n, most))
+	}
 	h := ss.head
 	h.Lock()
 	defer h.Unlock()
