@@ -49,9 +49,9 @@ func entryAt(dir, i uint64) *uint64 {
 	return (*uint64)(unsafe.Add(unsafe.Pointer(nil), uintptr(dir&^kindMask+i*8)))
 }
 
-// reach returns where the word of the directory lies that resolves a sub-table
-// of the given depth, how many bits are resolved before it, and the directory,
-// made wide enough for depth.
+// reach returns the directory that resolves sub-tables of the given depth, made
+// wide enough for them, and how many bits are resolved above it. For the holder
+// of mu.
 func (ix *Index) reach(prefix, depth uint32) (dir uint64, above uint32, err error) {
 	slot := &ix.dir.root
 	if depth >= levelBits && *slot&kindMask == levelBits {
