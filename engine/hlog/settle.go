@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // copyStep bounds what is copied without a chance for the scheduler: a large
@@ -30,6 +31,7 @@ func (l *Log) closed(s *Segment) {
 // settleLoop moves closed segments of a logged log from the mapping of their
 // file, small pages in the page cache, to a frame on huge pages.
 func (l *Log) settleLoop() {
+	background.Quiet()
 	for {
 		select {
 		case <-l.stop:

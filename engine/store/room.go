@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // room is where those who want memory meet those who make some.
@@ -105,6 +106,7 @@ func (st *Store) awaitRoom() {
 
 // maintain frees memory when it is short, and cleans what is mostly dead.
 func (st *Store) maintain(ctx context.Context) {
+	background.Quiet()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // sweeper goes through the index in the background: for expired records, and
@@ -49,6 +50,7 @@ const (
 // sweepLoop sweeps a little at a time for expired records, and at once, though
 // in small steps, after a truncation.
 func (st *Store) sweepLoop(ctx context.Context) {
+	background.Quiet()
 	ss, err := st.NewSession()
 	if err != nil {
 		st.opts.Logger.Error("expired records stay until they are read", "error", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // The blob tier holds copies of closed segments. They are uploaded in the
@@ -60,6 +61,7 @@ func (st *Store) uploadLoop(ctx context.Context) {
 	if st.tier.blob == nil {
 		return
 	}
+	background.Quiet()
 	tick := time.NewTicker(uploadEvery)
 	defer tick.Stop()
 	for {

@@ -25,6 +25,7 @@ const Module = "github.com/ostrodb/ostro"
 var Rungs = []string{
 	"internal/invariant",
 	"internal/ladder",
+	"internal/background",
 	"internal/prefetch",
 
 	"engine/record",

@@ -1,0 +1,22 @@
+package background
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestAQuietGoroutineRunsAtLowPriorityAndLeavesOthersAlone(t *testing.T) {
+	quiet := make(chan int)
+	go func() {
+		Quiet()
+		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+		quiet <- 20 - n // The system call reports 20 less the niceness.
+	}()
+	if got := <-quiet; got < niceness {
+		t.Errorf("niceness %d, want %d", got, niceness)
+	}
+	if n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid()); 20-n >= niceness {
+		t.Errorf("the caller's thread became nice, too: %d", 20-n)
+	}
+}
