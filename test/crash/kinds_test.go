@@ -1,0 +1,90 @@
+package crash
+
+import "time"
+
+// kind is a sort of life.
+type kind struct {
+	name                        string
+	durability                  []string // one of them for each start
+	args                        []string
+	writers, transfers, setters int
+	mix                         mix
+	longest                     time.Duration // under load before a kill
+	deaths                      []death       // besides plain kills
+}
+
+var (
+	// usual does a little of everything.
+	usual = mix{keys: 300, valueBytes: 200, largeBytes: 600_000, flushes: true}
+	// churn overwrites more than fits into the memory that it gets.
+	churn = mix{keys: 3000, valueBytes: 1000, largeBytes: 300_000, overwrite: true}
+	// saved makes checkpoints, where nothing else keeps anything.
+	saved = mix{keys: 300, valueBytes: 200, largeBytes: 300_000, saves: true}
+)
+
+// tight keeps little in memory, so that segments are cleaned and spilled all
+// the time.
+var tight = []string{"--loops", "2", "--segment-size", "64KiB", "--memory-limit", "2MiB"}
+
+var (
+	paused   = death{"kill while stopped", false, killPaused}
+	resumed  = death{"kill after a stop", false, killResumed}
+	polite   = death{"SIGTERM", true, terminate}
+	atBGSAVE = death{"kill at BGSAVE", false, killAt(20*time.Millisecond, "BGSAVE")}
+)
+
+// kinds are all sorts of lives, in the order in which they come.
+func kinds() []kind {
+	everysec, always := []string{"everysec"}, []string{"always"}
+	return []kind{
+		{
+			name: "everysec", durability: everysec, args: []string{"--loops", "2", "--segment-size", "256KiB"},
+			writers: 3, transfers: 2, setters: 1, mix: usual, longest: 300 * time.Millisecond,
+			deaths: []death{paused, resumed, polite},
+		},
+		{
+			name: "always", durability: always, args: []string{"--loops", "2", "--segment-size", "256KiB"},
+			writers: 3, transfers: 3, setters: 1, mix: usual, longest: 300 * time.Millisecond,
+			deaths: []death{paused, resumed, polite},
+		},
+		{
+			name: "everysec-cleaning", durability: everysec, args: tight,
+			writers: 3, transfers: 2, mix: churn, longest: 400 * time.Millisecond,
+			deaths: []death{atBGSAVE, polite},
+		},
+		{
+			name: "checkpoint", durability: []string{"checkpoint"}, args: []string{"--loops", "2", "--segment-size", "64KiB"},
+			writers: 2, transfers: 2, mix: saved, longest: 300 * time.Millisecond,
+			deaths: []death{atBGSAVE, atBGSAVE, paused, polite},
+		},
+		{
+			name: "always-cleaning", durability: always, args: tight,
+			writers: 3, transfers: 2, mix: churn, longest: 400 * time.Millisecond,
+			deaths: []death{atBGSAVE, polite},
+		},
+		{
+			name: "flushing", durability: []string{"everysec", "always"}, args: []string{"--loops", "2", "--segment-size", "64KiB"},
+			writers: 1, transfers: 1, setters: 3, mix: usual, longest: 100 * time.Millisecond,
+		},
+		{
+			name: "checkpoint-cleaning", durability: []string{"checkpoint"}, args: tight,
+			writers: 2, transfers: 2, mix: mix{keys: 3000, valueBytes: 1000, largeBytes: 300_000, overwrite: true, saves: true},
+			longest: 400 * time.Millisecond, deaths: []death{atBGSAVE, atBGSAVE, polite},
+		},
+		{
+			name: "none", durability: []string{"none"}, args: []string{"--loops", "2", "--segment-size", "256KiB"},
+			writers: 2, transfers: 2, mix: saved, longest: 300 * time.Millisecond,
+			deaths: []death{atBGSAVE, polite},
+		},
+		{
+			name: "changing", durability: []string{"everysec", "always", "checkpoint", "none"}, args: []string{"--loops", "2", "--segment-size", "64KiB"},
+			writers: 2, transfers: 2, mix: saved, longest: 200 * time.Millisecond,
+			deaths: []death{atBGSAVE, polite},
+		},
+		{
+			name: "defaults", durability: everysec,
+			writers: 4, transfers: 2, setters: 1, mix: mix{keys: 3000, valueBytes: 400, largeBytes: 3_000_000, flushes: true},
+			longest: 500 * time.Millisecond, deaths: []death{resumed, polite},
+		},
+	}
+}
