@@ -1,12 +1,11 @@
 package server
 
 import (
-	"io"
+	"encoding/json"
 	"log/slog"
 	"os"
 	"path/filepath"
 
-	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 )
@@ -80,33 +79,19 @@ func (c *Config) clientAuth() redis.ClientAuth {
 	}
 }
 
-// segmentSize is that of the segments which the data directory already has:
-// recovery tells a closed segment from an open one by its size.
+// segmentSize is the one that the data directory was made with; the setting is
+// for new directories.
 func (c *Config) segmentSize(log *slog.Logger) Size {
-	names, _ := filepath.Glob(filepath.Join(c.Dir, "segments", "*.seg"))
-	for _, name := range names {
-		size, ok := segmentSizeOf(name)
-		if !ok {
-			continue
-		}
-		if size != c.SegmentSize {
-			log.Info("the data directory keeps its segment size", "segmentSize", size.String(), "configured", c.SegmentSize.String())
-		}
-		return size
-	}
-	return c.SegmentSize
-}
-
-func segmentSizeOf(name string) (Size, bool) {
-	f, err := os.Open(name)
+	text, err := os.ReadFile(filepath.Join(c.Dir, "identity.json"))
 	if err != nil {
-		return 0, false
+		return c.SegmentSize
 	}
-	defer f.Close()
-	var header [record.SegmentHeaderBytes]byte
-	if _, err := io.ReadFull(f, header[:]); err != nil {
-		return 0, false
+	var identity struct{ SegmentBytes Size }
+	if err := json.Unmarshal(text, &identity); err != nil || identity.SegmentBytes == 0 {
+		return c.SegmentSize // The store reports what is wrong with it.
 	}
-	info, err := record.DecodeSegmentHeader(header[:])
-	return Size(info.SegmentBytes), err == nil
+	if identity.SegmentBytes != c.SegmentSize {
+		log.Info("the data directory keeps its segment size", "segmentSize", identity.SegmentBytes.String(), "configured", c.SegmentSize.String())
+	}
+	return identity.SegmentBytes
 }

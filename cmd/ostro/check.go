@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +24,7 @@ func newCheck() *cobra.Command {
 		Use:   "check DIR",
 		Short: "Verify a data directory from end to end, and repair what is safe to repair",
 		Long: `Verify a data directory from end to end: every segment, the checksum of every
-entry, the chain of seals, the table map and the checkpoint. The server must be stopped.
+entry, the chain of seals, checkpoint and snapshot. The server must be stopped.
 
 An unfinished batch at the end of a segment is no damage: it was never
 acknowledged, and the next start drops it.
@@ -118,8 +119,17 @@ func verify(d *dataDir, bar *progressBar) (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.tablesErr != nil {
-		v.add(finding{Severity: damage, Path: d.path, What: s.tablesErr.Error(), Advice: "restore tables.json from a backup of the data directory"})
+	for _, err := range s.metaErrs {
+		v.add(finding{Severity: damage, Path: d.path, What: err.Error(), Advice: "restore it from a backup of the data directory"})
+	}
+	for _, id := range s.missing() {
+		v.add(finding{
+			Severity: damage, Path: d.path, What: fmt.Sprintf("the checkpoint names segment %d, which is not there", id),
+			Advice: "restore the file from a backup of the data directory",
+		})
+	}
+	if err := d.snapshotWhole(); err != nil {
+		v.add(finding{Severity: harmless, Path: filepath.Join(d.path, snapshotName), What: err.Error(), Advice: "the next start does without it and takes longer"})
 	}
 	v.Segments = len(s.segments)
 	for i := range s.segments {
@@ -127,7 +137,7 @@ func verify(d *dataDir, bar *progressBar) (*verdict, error) {
 		v.Entries += int64(r.Entries)
 		v.Batches += int64(r.Batches)
 		v.judge(r)
-		v.judgeLog(r, s.segments[0].Log)
+		v.judgeLog(r, s.identity.Log)
 	}
 	for _, path := range d.temps {
 		v.add(finding{Severity: harmless, Path: path, What: "an unfinished write", Advice: "the next start removes it"})
@@ -161,6 +171,10 @@ func (v *verdict) judge(r *segmentReport) {
 			f.What = fmt.Sprintf("%s after byte %d cannot be trusted, although %d seals follow: bytes were damaged, or power was lost before a sync", server.Size(r.LostBytes).Short(), r.UsedBytes, r.SealsBeyond)
 			f.Advice = "after a loss of power this is the last moment that `durability: everysec` gives up, and the next start goes on without it; else restore the file from a backup"
 		}
+	case stateStale:
+		f.Severity = harmless
+		f.What = "no part of the checkpoint"
+		f.Advice = "it was spilled after it, and the next start removes it"
 	default:
 		return
 	}
@@ -169,7 +183,7 @@ func (v *verdict) judge(r *segmentReport) {
 
 // judgeLog finds a segment that was copied from another directory.
 func (v *verdict) judgeLog(r *segmentReport, log record.LogID) {
-	if r.Created.IsZero() || r.Log == log {
+	if log == 0 || r.Created.IsZero() || r.Log == log || r.State == stateStale {
 		return
 	}
 	v.add(finding{

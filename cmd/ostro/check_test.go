@@ -164,9 +164,48 @@ func TestASegmentOfAnotherLogIsFound(t *testing.T) {
 	other := &segmentBuilder{id: 2, bytes: make([]byte, testSegmentBytes), chain: record.NewChain(2)}
 	other.took(record.EncodeSegmentHeader(other.bytes, 8, 2, 1_700_000_000_000, testSegmentBytes))
 	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed(), 2: other.put(2, "b").closed()})
+	if err := os.WriteFile(filepath.Join(dir, "identity.json"), []byte(`{"log":7,"segmentBytes":65536,"format":1}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out, err := ostro(t, "check", dir)
 	if exitCode(err) != exitDamaged || !strings.Contains(out, "belongs to log 8") {
 		t.Fatalf("exit %d\n%s", exitCode(err), out)
+	}
+}
+
+func TestOnlySegmentsOfTheCheckpointCount(t *testing.T) {
+	damaged := newSegment(2).put(2, "b").closed()
+	damaged[70] ^= 1
+	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed(), 2: damaged})
+	manifest := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, "checkpoint.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		text string
+		code int
+		want string
+	}{
+		{`{"millis":1,"segments":[1]}`, exitOK, "harmless: segment 2"},
+		{`{"millis":1,"segments":[1,2]}`, exitDamaged, "damage: segment 2"},
+		{`{"millis":1,"segments":[1,3]}`, exitDamaged, "names segment 3, which is not there"},
+		{`{"millis":`, exitDamaged, "checkpoint.json is damaged"},
+	} {
+		manifest(c.text)
+		if out, err := ostro(t, "check", dir); exitCode(err) != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit %d, want %d and %q\n%s", c.text, exitCode(err), c.code, c.want, out)
+		}
+	}
+}
+
+func TestADamagedSnapshotCostsOnlyTime(t *testing.T) {
+	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed()})
+	if err := os.WriteFile(filepath.Join(dir, snapshotName), []byte("not a snapshot"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := ostro(t, "check", dir); err != nil || !strings.Contains(out, "does not match its checksum") {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 

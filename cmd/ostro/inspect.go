@@ -107,8 +107,8 @@ func (s *surveyed) print(out io.Writer) {
 			fmt.Fprintf(out, "%s: %s; `ostro check %s` tells what to do\n", r.Path, r.Problem, s.dir.path)
 		}
 	}
-	if s.tablesErr != nil {
-		fmt.Fprintf(out, "%s; databases are counted as if nothing was ever flushed\n", s.tablesErr)
+	for _, err := range s.metaErrs {
+		fmt.Fprintf(out, "%s; what it would tell is left out here\n", err)
 	}
 	if who := s.dir.inUse(); who != "" {
 		fmt.Fprintf(out, "in use by %s: this shows a moment that has passed\n", who)

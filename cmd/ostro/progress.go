@@ -50,8 +50,8 @@ func newProgressBar(f *os.File) *progressBar {
 
 // Update tells how far the work is. It does nothing on a nil bar.
 func (b *progressBar) Update(p store.Progress) {
-	if b == nil {
-		return
+	if b == nil || p.Done == 0 && p.Total == 0 {
+		return // Nobody looks, or there is nothing to do.
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -69,8 +71,8 @@ func swept(path string) string {
 // cutTail ends a segment behind its last good seal.
 func cutTail(d *dataDir, id record.SegmentID) (string, error) {
 	f, r, b, err := d.rescan(id)
-	if err != nil {
-		return "", err
+	if err != nil || r.State != stateTorn {
+		return "", err // A stale segment is left to the next start.
 	}
 	if r.UsedBytes == 0 {
 		if err := os.Remove(f.path); err != nil {
@@ -99,7 +101,14 @@ func setAside(d *dataDir, id record.SegmentID) (string, error) {
 	if err := writeWhole(aside, b); err != nil {
 		return "", err
 	}
+	// The snapshot of the index speaks of what was lost: replay everything instead.
+	if err := os.Remove(filepath.Join(d.path, snapshotName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
 	if r.UsedBytes == 0 || r.State == stateFormat {
+		if err := d.forget(id); err != nil {
+			return "", err
+		}
 		if err := os.Remove(f.path); err != nil {
 			return "", err
 		}
@@ -109,6 +118,20 @@ func setAside(d *dataDir, id record.SegmentID) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("copied to %s and cut at byte %d; %d entries were kept", aside, r.UsedBytes, r.Entries), nil
+}
+
+// forget takes a segment out of the checkpoint, if there is one.
+func (d *dataDir) forget(id record.SegmentID) error {
+	c, err := d.readCheckpoint()
+	if err != nil || c == nil {
+		return err
+	}
+	c.Segments = slices.DeleteFunc(c.Segments, func(named record.SegmentID) bool { return named == id })
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return writeWhole(filepath.Join(d.path, "checkpoint.json"), text)
 }
 
 func (d *dataDir) rescan(id record.SegmentID) (segmentFile, segmentReport, []byte, error) {

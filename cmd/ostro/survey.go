@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,6 +40,7 @@ type segmentFile struct {
 const (
 	segmentsFolder   = "segments"
 	quarantineFolder = "quarantine"
+	snapshotName     = "index.snapshot"
 	segmentSuffix    = ".seg"
 	tempSuffix       = ".tmp"
 )
@@ -129,21 +132,51 @@ type tablesFile struct {
 	DB   []record.TableID `json:"databases"`
 }
 
-// tables reads the map; nil if there is none, which means that database n has
+// checkpointFile is DIR/checkpoint.json: the segments that count under
+// durability none and checkpoint. The next start removes all others.
+type checkpointFile struct {
+	Millis   int64              `json:"millis"`
+	Segments []record.SegmentID `json:"segments"`
+}
+
+// identityFile is DIR/identity.json: what the directory is for ever.
+type identityFile struct {
+	Log          record.LogID `json:"log"`
+	SegmentBytes int          `json:"segmentBytes"`
+}
+
+// readMeta decodes a file of the directory; false if it is not there.
+func (d *dataDir) readMeta(name string, into any) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(d.path, name))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read %s: %w", name, err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return false, fmt.Errorf("%s is damaged: %w", name, err)
+	}
+	return true, nil
+}
+
+// readTables reads the map; nil if there is none, which means that database n has
 // table n.
-func (d *dataDir) tables() (*tablesFile, error) {
-	text, err := os.ReadFile(filepath.Join(d.path, "tables.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+func (d *dataDir) readTables() (*tablesFile, error) {
+	t := new(tablesFile)
+	if found, err := d.readMeta("tables.json", t); !found {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read the tables: %w", err)
+	return t, nil
+}
+
+// readCheckpoint reads the manifest; nil if all segments count.
+func (d *dataDir) readCheckpoint() (*checkpointFile, error) {
+	c := new(checkpointFile)
+	if found, err := d.readMeta("checkpoint.json", c); !found {
+		return nil, err
 	}
-	var t tablesFile
-	if err := json.Unmarshal(text, &t); err != nil {
-		return nil, fmt.Errorf("tables.json is damaged: %w", err)
-	}
-	return &t, nil
+	return c, nil
 }
 
 // database returns which database a table is, or -1 if it was flushed.
@@ -152,6 +185,21 @@ func (t *tablesFile) database(id record.TableID) int {
 		return int(id)
 	}
 	return slices.Index(t.DB, id)
+}
+
+// snapshotWhole tells whether the snapshot of the index, if there is one, ends
+// in the checksum of all that stands before it.
+func (d *dataDir) snapshotWhole() error {
+	b, err := os.ReadFile(filepath.Join(d.path, snapshotName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read the snapshot of the index: %w", err)
+	case len(b) < 4 || crc32.Checksum(b[:len(b)-4], crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(b[len(b)-4:]):
+		return errors.New("the snapshot of the index does not match its checksum")
+	}
+	return nil
 }
 
 // segmentState is what a scan makes of a segment.
@@ -164,6 +212,7 @@ const (
 	stateUnused  segmentState = "unused"  // prepared, nothing written yet
 	stateCorrupt segmentState = "corrupt" // bytes that were safe are damaged
 	stateFormat  segmentState = "foreign" // written by another version of Ostro
+	stateStale   segmentState = "stale"   // no part of the checkpoint: the next start removes it
 )
 
 // segmentReport is all that a scan tells of one segment.
@@ -254,12 +303,14 @@ func countSeals(b []byte) (n int) {
 
 // surveyed is a whole directory after a scan.
 type surveyed struct {
-	dir       *dataDir
-	tables    *tablesFile
-	tablesErr error // why they could not be read
-	segments  []segmentReport
-	keys      map[int]int64 // by database
-	expired   int64         // newest records past their time
+	dir        *dataDir
+	identity   identityFile
+	tables     *tablesFile
+	checkpoint *checkpointFile
+	metaErrs   []error // why one of those could not be read
+	segments   []segmentReport
+	keys       map[int]int64 // by database
+	expired    int64         // newest records past their time
 }
 
 // newest is the newest entry of a key so far.
@@ -275,7 +326,7 @@ type newest struct {
 // survey scans every segment. bar may be nil.
 func survey(d *dataDir, bar *progressBar, now time.Time) (*surveyed, error) {
 	s := &surveyed{dir: d, keys: map[int]int64{}}
-	s.tables, s.tablesErr = d.tables()
+	s.readMeta()
 	keys := map[record.Place]newest{}
 	var done int64
 	for _, f := range d.segments {
@@ -286,6 +337,9 @@ func survey(d *dataDir, bar *progressBar, now time.Time) (*surveyed, error) {
 		if err != nil {
 			return nil, err
 		}
+		if s.checkpoint != nil && !slices.Contains(s.checkpoint.Segments, f.id) {
+			r.State, r.Problem, r.UsedBytes = stateStale, "", 0
+		}
 		s.note(keys, &r, b[:r.UsedBytes], now.UnixMilli())
 		s.segments = append(s.segments, r)
 		done += f.bytes
@@ -294,6 +348,14 @@ func survey(d *dataDir, bar *progressBar, now time.Time) (*surveyed, error) {
 	bar.Finish()
 	s.settle(keys)
 	return s, nil
+}
+
+func (s *surveyed) readMeta() {
+	var tablesErr, checkpointErr error
+	_, identityErr := s.dir.readMeta("identity.json", &s.identity)
+	s.tables, tablesErr = s.dir.readTables()
+	s.checkpoint, checkpointErr = s.dir.readCheckpoint()
+	s.metaErrs = slices.DeleteFunc([]error{identityErr, tablesErr, checkpointErr}, func(err error) bool { return err == nil })
 }
 
 // pieces is the table that holds the pieces of large values.
@@ -328,6 +390,19 @@ func (s *surveyed) note(keys map[record.Place]newest, r *segmentReport, good []b
 			tombstone: p.Type() == record.TypeTombstone, expired: expires != 0 && expires <= nowMillis,
 		}
 	}
+}
+
+// missing lists the segments that the checkpoint names and nobody has.
+func (s *surveyed) missing() (ids []record.SegmentID) {
+	if s.checkpoint == nil {
+		return nil
+	}
+	for _, id := range s.checkpoint.Segments {
+		if !slices.ContainsFunc(s.segments, func(r segmentReport) bool { return r.ID == id }) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // settle adds up what is alive.
