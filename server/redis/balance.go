@@ -133,7 +133,8 @@ func (l *loop) housekeep() {
 		if l.srv.adaptive {
 			l.balance(share)
 		}
-		l.drowsy = share < quietLoad && int(l.srv.active.Load()) > l.id
+		active := int(l.srv.active.Load())
+		l.drowsy = share < quietLoad && l.id < active && (l.id > 0 || active == 1)
 	}
 	if l.now-l.swept >= sweepMillis {
 		l.swept = l.now

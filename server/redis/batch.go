@@ -7,32 +7,65 @@ import (
 
 const batchMax = 64
 
-// batch collects GETs, of one connection or of many, so that one call looks
-// them all up and their cache misses overlap. GETs wait here for no longer
-// than the round lasts; a connection's other commands flush the batch first,
-// hence every connection sees its own commands in order.
+// batch collects plain GETs and SETs, of one connection or of many, so that
+// the cache misses of all their keys overlap. They wait here for no longer than
+// the round lasts. They run in the order in which they came, and a connection's
+// other commands flush the batch first, hence every connection sees its own
+// commands in order.
 //
-// Keys and positions refer to the connections' windows, which must not move
-// before the flush.
+// Keys, values and positions refer to the connections' windows, which must
+// not move before the flush.
 type batch struct {
 	n     int
+	sets  int
 	keys  [batchMax]store.Key
 	views [batchMax]store.View
 	st    [batchMax]store.Status
-	conns [batchMax]*conn
-	pos   [batchMax]int
+	ops   [batchMax]batchOp
 }
 
-// batchGet adds a GET that stands at pos of the connection's window. It
+// prefetcher is a session that can bring near what operations on many keys will
+// need, without any effect that one could see.
+type prefetcher interface{ Prefetch(keys []store.Key) }
+
+// prefetchBy returns how to prefetch in a session.
+func prefetchBy(ss any) func(keys []store.Key) {
+	if p, ok := ss.(prefetcher); ok {
+		return p.Prefetch
+	}
+	return func([]store.Key) {}
+}
+
+type batchOp struct {
+	c     *conn
+	pos   int    // where the command stands in its connection's window
+	value []byte // of a SET
+	set   bool
+}
+
+// batchable reports whether a command may wait for its batch: GET, and SET
+// without options, when nothing is special about the connection.
+func (l *loop) batchable(c *conn, cmd *command, args [][]byte, size int) bool {
+	if cmd == commandGet && len(args) == 2 || cmd == commandSet && len(args) == 3 && size <= timedBytes {
+		return c.plain() && l.pause.until == 0 && !l.tally.timeAll
+	}
+	return false
+}
+
+// enbatch adds a command that stands at pos of the connection's window. It
 // returns false if the connection was parked.
-func (l *loop) batchGet(c *conn, pos int, key []byte) bool {
+func (l *loop) enbatch(c *conn, cmd *command, args [][]byte, pos int) bool {
 	b := &l.batch
-	b.keys[b.n] = l.sess.Key(c.db, key)
-	b.conns[b.n] = c
-	b.pos[b.n] = pos
+	b.keys[b.n] = l.sess.Key(c.db, args[1])
+	op := &b.ops[b.n]
+	op.c, op.pos, op.set = c, pos, len(args) == 3
+	if op.set {
+		op.value = args[2]
+		b.sets++
+	}
 	b.n++
 	c.net.pending++
-	l.last = commandGet
+	l.last = cmd
 	if b.n == batchMax {
 		l.flushBatch()
 		return !c.net.parked
@@ -40,53 +73,77 @@ func (l *loop) batchGet(c *conn, pos int, key []byte) bool {
 	return true
 }
 
-// flushBatch looks up and answers all GETs that wait. Connections with a cold
-// key are parked from that GET on, all of them until one fetch brings what
+// flushBatch runs and answers all commands that wait. Connections with a cold
+// key are parked from that command on, all of them until one fetch brings what
 // all of them miss.
 func (l *loop) flushBatch() {
 	b := &l.batch
-	n := b.n
+	n, onlyGets := b.n, b.sets == 0
 	if n == 0 {
 		return
 	}
-	b.n = 0
-	l.sess.GetBatch(b.keys[:n], b.views[:n], b.st[:n])
+	b.n, b.sets = 0, 0
+	if onlyGets {
+		l.sess.GetBatch(b.keys[:n], b.views[:n], b.st[:n])
+	} else if n > 1 {
+		l.prefetch(b.keys[:n])
+	}
 	var p *park
-	ran := 0
 	for i := range n {
-		c := b.conns[i]
-		c.net.pending--
-		switch {
-		case c.net.parked || c.net.closed:
-			// Behind a cold key: it will be run again.
-		case b.st[i] == store.Cold:
+		op := &b.ops[i]
+		op.c.net.pending--
+		if op.c.net.parked || op.c.net.closed {
+			continue // Behind a cold key: it will be run again.
+		}
+		if !onlyGets {
+			b.run(l.sess, i)
+		}
+		if b.st[i] == store.Cold {
 			if p == nil {
 				p = &park{}
 			}
-			l.parkAt(p, c, b.pos[i])
-		default:
-			l.answerGet(c, &b.views[i], b.st[i])
-			ran++
+			l.parkAt(p, op.c, op.pos)
+			continue
 		}
+		l.answer(op, &b.views[i], b.st[i])
 	}
-	l.tally.ranMany(commandGet, ran)
 	if p != nil {
 		l.addPark(p)
 	}
 }
 
-func (l *loop) answerGet(c *conn, v *store.View, st store.Status) {
+// run executes one operation of a batch that is not of GETs alone.
+func (b *batch) run(ss *store.Session, i int) {
+	if op := &b.ops[i]; op.set {
+		b.st[i] = ss.Put(&b.keys[i], store.Write{Value: op.value}, nil)
+		return
+	}
+	b.views[i], b.st[i] = ss.Get(&b.keys[i])
+}
+
+// answer writes the reply of one operation and counts it.
+func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
+	out, cmd, refusal := &op.c.out, commandGet, ""
+	if op.set {
+		cmd = commandSet
+	}
 	switch {
+	case st == store.OK && op.set:
+		out.OK()
 	case st == store.OK && v.Kind == record.KindString:
-		c.out.Bulk(v.Value)
+		out.Bulk(v.Value)
 	case st == store.OK:
-		c.out.Error(errWrongType)
-		l.tally.failed(commandGet, []byte(errWrongType))
+		refusal = errWrongType
 	case st == store.NotFound:
-		c.out.Null()
+		out.Null()
+	case st == store.Refused:
+		refusal = errOutOfMemory
 	default:
-		start := c.out.Len()
-		c.out.Error("ERR " + l.sess.Err().Error())
-		l.tally.failed(commandGet, c.out.Bytes()[start+1:])
+		refusal = "ERR " + l.sess.Err().Error()
+	}
+	l.tally.ran(cmd)
+	if refusal != "" {
+		out.Error(refusal)
+		l.tally.failed(cmd, []byte(refusal))
 	}
 }

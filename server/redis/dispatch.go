@@ -18,8 +18,8 @@ const (
 func (l *loop) command(c *conn, pos, size int) bool {
 	args := l.parser.Args
 	cmd := lookup(args[0])
-	if cmd == commandGet && len(args) == 2 && c.plain() && l.pause.until == 0 {
-		return l.batchGet(c, pos, args[1])
+	if l.batchable(c, cmd, args, size) {
+		return l.enbatch(c, cmd, args, pos)
 	}
 	if c.net.pending > 0 {
 		l.flushBatch() // replies keep their order

@@ -51,3 +51,41 @@ func (s *Server) WelcomeStranger(local bool) string {
 	n, _ := unix.Read(fds[1], b)
 	return string(b[:n])
 }
+
+// onLoop runs f on a loop's goroutine and waits for it.
+func (s *Server) onLoop(id int, f func(l *loop)) {
+	done := make(chan struct{})
+	l := s.startedLoops()[id]
+	l.post(message{run: func() { f(l); close(done) }})
+	<-done
+}
+
+// PretendLoad makes the first loop believe that it was busy for a share of
+// enough windows to react, with so many idle cores.
+func (s *Server) PretendLoad(share, idle float64) {
+	s.onLoop(0, func(l *loop) {
+		l.balancer.rest = 0
+		l.balancer.idle.measure = func() float64 { return idle }
+		for range hotWindows {
+			l.balance(share)
+		}
+	})
+}
+
+// PretendCalm makes the first loop believe that there was little to do for
+// long enough to react.
+func (s *Server) PretendCalm() {
+	s.onLoop(0, func(l *loop) {
+		l.balancer.rest = 0
+		for range coolWindows {
+			l.balance(0)
+		}
+	})
+}
+
+// AllowLoops sets how many loops the server may use.
+func (s *Server) AllowLoops(n int) {
+	s.loopsMu.Lock()
+	defer s.loopsMu.Unlock()
+	s.maxLoops = n
+}

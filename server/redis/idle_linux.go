@@ -10,8 +10,9 @@ import (
 // idleMeter tells how many of the machine's processors had nothing to do over
 // a stretch of time.
 type idleMeter struct {
-	since time.Time
-	ticks int64
+	since   time.Time
+	ticks   int64
+	measure func() float64 // if set, it knows instead
 }
 
 const ticksPerSecond = 100 // of /proc/stat, on every architecture
@@ -20,6 +21,9 @@ func (m *idleMeter) start() { m.since, m.ticks = time.Now(), idleTicks() }
 
 // cores returns the average since start; 0 if the system does not tell.
 func (m *idleMeter) cores() float64 {
+	if m.measure != nil {
+		return m.measure()
+	}
 	ticks := idleTicks()
 	seconds := time.Since(m.since).Seconds()
 	if ticks < 0 || m.ticks < 0 || seconds <= 0 {

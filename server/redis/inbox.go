@@ -66,13 +66,14 @@ func (in *inbox) shut() []message {
 	return left
 }
 
-// killHere closes a connection that another client named. The client asking
-// for its own end gets its reply first, which CLIENT KILL sees to itself.
+// killHere closes a connection that another client named.
 func (l *loop) killHere(c *conn) {
-	switch owner := c.loop.Load(); {
-	case c.net.closed && owner == l:
-	case owner != l:
+	switch {
+	case c.loop.Load() != l:
 		l.srv.kill(c) // It moved meanwhile.
+	case c.net.closed:
+	case !l.serves(c):
+		l.srv.kill(c) // It is on its way here.
 	default:
 		l.close(c)
 	}

@@ -25,6 +25,11 @@ func (l *loop) adopt(c *conn) {
 	l.num.Store(int64(len(l.conns)))
 }
 
+// serves reports whether c is one of the loop's connections.
+func (l *loop) serves(c *conn) bool {
+	return c.net.slot < len(l.conns) && l.conns[c.net.slot] == c
+}
+
 // forget stops serving c without closing it.
 func (l *loop) forget(c *conn) {
 	last := l.conns[len(l.conns)-1]
@@ -76,6 +81,7 @@ func (l *loop) moveTo(to *loop, n int) int {
 			continue
 		}
 		l.forget(c)
+		c.loop.Store(to)
 		if !to.post(message{adopt: c}) {
 			l.discard(c)
 			continue

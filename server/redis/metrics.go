@@ -12,6 +12,7 @@ type Metrics struct {
 	ProtocolErrors      int64
 	OutputLimitClosed   int64
 	QueryLimitClosed    int64
+	ActiveLoops         int // the first so many of Loops serve now
 	Loops               []LoopMetrics
 }
 
@@ -33,6 +34,7 @@ func (s *Server) Metrics() Metrics {
 		ProtocolErrors:      s.totals.protocolErrors.Load(),
 		OutputLimitClosed:   s.totals.outputLimitClosed.Load(),
 		QueryLimitClosed:    s.totals.queryLimitClosed.Load(),
+		ActiveLoops:         int(s.active.Load()),
 	}
 	for _, l := range s.startedLoops() {
 		st := &l.tally.stats
