@@ -22,7 +22,7 @@ import (
 //     its stamp; it has lost if the highest remembers another one.
 //
 // It is enough that the store lists what was written before the listing began, as
-// all four do. docs/adr/0003-blob-manifest.md tells more.
+// all four do. docs/adr/0007-blob-manifest.md tells more.
 
 // manifestsKept is how many versions stay, for readers that are about to read them,
 // and how often the others are removed.

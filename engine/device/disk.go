@@ -66,7 +66,11 @@ func OpenDisk(dir string) (*Disk, error) {
 func (d *Disk) Dir() string { return d.dir }
 
 // Create allocates the segment under a temporary name and then renames it: a
-// crash leaves no segment of wrong size.
+// crash leaves no segment of wrong size. Then it writes zeros, unsynced: that fills
+// the page cache with large pages, of which stores through the mapping dirty many
+// at once. Page by page, as faults would fill it, one store in thirty takes a
+// microsecond and more (BenchmarkStore). If the segment is full before the system
+// writes it back, the zeros never reach the medium.
 func (d *Disk) Create(id record.SegmentID, bytes int) (File, error) {
 	path := d.segmentPath(id)
 	if bytes <= 0 {

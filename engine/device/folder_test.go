@@ -31,9 +31,12 @@ func TestAFolderCarriesTheBlobTier(t *testing.T) {
 		Open:    func(t testing.TB, log record.LogID) *device.Blob { return openBlob(t, dir, log) },
 		Writers: 4, Rounds: 100,
 	}.Run(t)
-	must(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".tmp") {
 			t.Errorf("left behind: %s", path)
+		}
+		if e.Name() == "manifest" && len(names(t, path)) > 32 {
+			t.Errorf("%d manifests are left in %s", len(names(t, path)), path)
 		}
 		return err
 	}))

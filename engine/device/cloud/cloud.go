@@ -28,6 +28,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
+	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager/types"
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/azureblob" // azblob://
 	_ "gocloud.dev/blob/gcsblob"   // gs://
@@ -84,7 +85,11 @@ func (b *bucket) Put(ctx context.Context, key string, r io.ReaderAt, size int64,
 	if size < onePut && !b.plain {
 		options.BeforeWrite = func(as func(any) bool) error { return requireCRC(as, sum.CRC) }
 	}
-	return explain(b.b.Upload(ctx, key, io.NewSectionReader(r, 0, size), options))
+	err := b.b.Upload(ctx, key, io.NewSectionReader(r, 0, size), options)
+	if gcerrors.Code(err) == gcerrors.FailedPrecondition {
+		return fmt.Errorf("%w: the bytes changed while they were sent: %w", device.ErrCorrupt, err)
+	}
+	return explain(err)
 }
 
 // requireCRC makes S3 refuse other bytes. Other stores do not know the type asked
@@ -92,6 +97,7 @@ func (b *bucket) Put(ctx context.Context, key string, r io.ReaderAt, size int64,
 func requireCRC(as func(any) bool, crc uint32) error {
 	var input *transfermanager.UploadObjectInput
 	if as(&input) {
+		input.ChecksumAlgorithm = types.ChecksumAlgorithmCrc32c
 		input.ChecksumCRC32C = aws.String(base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, crc)))
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
 )
@@ -30,8 +31,8 @@ func explain(err error) error {
 }
 
 // Retryable takes what is not plainly the request's own fault for passing: the
-// network, a server that is busy, restarting or broken, and two conditional
-// requests that met (409).
+// network, a server that is busy, restarting or broken, two conditional requests
+// that met (409), and bytes that arrived damaged.
 func (b *bucket) Retryable(err error) bool {
 	switch gcerrors.Code(err) {
 	case gcerrors.NotFound, gcerrors.AlreadyExists, gcerrors.InvalidArgument, gcerrors.FailedPrecondition,
@@ -42,8 +43,22 @@ func (b *bucket) Retryable(err error) bool {
 	case 0, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
 		return true
 	default:
-		return status >= 500
+		return status >= 500 || damaged(err)
 	}
+}
+
+// damaged tells whether S3 refused a request because its bytes did not have the
+// checksum or signature they came with.
+func damaged(err error) bool {
+	var e smithy.APIError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.ErrorCode() {
+	case "BadDigest", "InvalidDigest", "XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch":
+		return true
+	}
+	return false
 }
 
 // statusOf is the HTTP status that a provider answered, 0 if none did.

@@ -301,7 +301,7 @@ func (s BlobSuite) slept(t *testing.T, log record.LogID) {
 		}
 		_, err := asleep.LoadManifest(t.Context())
 		must(t, err)
-		for version := before + 1; version <= before+30; version++ {
+		for version := before + 1; version <= before+50; version++ {
 			replace(t, awake, version)
 		}
 		for _, late := range []struct {
@@ -313,13 +313,13 @@ func (s BlobSuite) slept(t *testing.T, log record.LogID) {
 			}
 			err := late.blob.ReplaceManifest(t.Context(), device.Manifest{Version: late.version, Writer: 66})
 			if !errors.Is(err, device.ErrManifestConflict) {
-				t.Fatalf("version %d after 30 more: %v, want ErrManifestConflict", late.version, err)
+				t.Fatalf("version %d after 50 more: %v, want ErrManifestConflict", late.version, err)
 			}
 		}
-		if m, err := asleep.LoadManifest(t.Context()); err != nil || m.Version != before+30 || m.Writer != 1 {
+		if m, err := asleep.LoadManifest(t.Context()); err != nil || m.Version != before+50 || m.Writer != 1 {
 			t.Fatalf("after the late writers: %+v, %v", m, err)
 		}
-		replace(t, awake, before+31)
+		replace(t, awake, before+51)
 	}
 }
 
