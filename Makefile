@@ -48,7 +48,7 @@ e2e: ## the binary from outside, with redis-cli and go-redis
 
 .PHONY: crash
 crash: ## kill the server a few times under load; nothing acknowledged may be lost
-	$(GO) test ./test/crash -kills 12
+	$(GO) test ./test/crash
 
 .PHONY: torture
 torture: ## the same for KILLS=300 kills

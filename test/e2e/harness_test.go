@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,40 +9,38 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ostrodb/ostro/test/harness"
 )
 
 // binary is the program under test, built once.
 var binary string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "ostro-e2e-")
+	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		code = 1
 	}
-	binary = filepath.Join(dir, "ostro")
-	build := exec.Command("go", "build", "-o", binary, "../../cmd/ostro")
-	build.Stderr = os.Stderr
-	code := 1
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "build the binary:", err)
-	} else {
-		code = m.Run()
-	}
-	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }
 
-// patience is how long anything here may take before it counts as hung.
-const patience = 60 * time.Second
+func buildAndRun(m *testing.M) (code int, err error) {
+	dir, err := os.MkdirTemp("", "ostro-e2e-")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	if binary, err = harness.Build(dir); err != nil {
+		return 1, err
+	}
+	return m.Run(), nil
+}
 
 // outcome is what a finished process left behind.
 type outcome struct {
@@ -59,7 +56,7 @@ func run(t *testing.T, stdin string, args ...string) outcome {
 
 func runProgram(t *testing.T, stdin, program string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdin = strings.NewReader(stdin)
@@ -83,26 +80,20 @@ func (o outcome) wants(t *testing.T, code int, parts ...string) {
 	}
 }
 
-// process is a running server.
+// process is a server, running or ended.
 type process struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	addr  string // where Redis clients connect
-	admin string
-	port  string
-
-	exited chan struct{}
-	mu     sync.Mutex
-	log    strings.Builder
+	*harness.Server
+	t           *testing.T
+	addr, admin string // where clients and operators connect, if it ever served
+	port        string
 }
 
-// serve starts a server on a free port and waits until it serves. The data
-// directory is dir.
+// serve starts a server on dir and waits until it serves.
 func serve(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
-	p := launch(t, append([]string{"--port", freePort(t), "--dir", dir, "--admin-addr", "127.0.0.1:0"}, args...)...)
+	p := launch(t, append([]string{"--dir", dir, "--admin-addr", "127.0.0.1:0"}, args...)...)
 	if p.addr == "" {
-		t.Fatalf("the server did not start:\n%s", p.logs())
+		t.Fatalf("the server did not start:\n%s", p.Log())
 	}
 	return p
 }
@@ -110,70 +101,45 @@ func serve(t *testing.T, dir string, args ...string) *process {
 // launch starts a server and returns once it serves or has ended.
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, exited: make(chan struct{})}
-	p.cmd = exec.Command(binary, append([]string{"server", "--log-format", "json"}, args...)...)
-	stderr, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.kill)
-	serving := make(chan struct{})
-	go p.follow(bufio.NewScanner(stderr), serving)
+	p := &process{Server: harness.Launch(t, binary, args...), t: t}
 	select {
-	case <-serving:
-	case <-p.exited:
-	case <-time.After(patience):
-		t.Fatalf("neither serving nor ended:\n%s", p.logs())
+	case <-p.Serving():
+		p.readAddresses()
+	case <-p.Exited():
+	case <-time.After(harness.Patience):
+		t.Fatal(p.Hung("start or end"))
 	}
 	return p
 }
 
-// follow keeps the log, and notices the line that says where to connect.
-func (p *process) follow(lines *bufio.Scanner, serving chan<- struct{}) {
-	for lines.Scan() {
-		var line struct{ Msg, Addr, Admin string }
-		p.mu.Lock()
-		p.log.WriteString(lines.Text() + "\n")
-		p.mu.Unlock()
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
-			p.addr, p.admin = line.Addr, line.Admin
-			_, p.port, _ = net.SplitHostPort(line.Addr)
-			close(serving)
+// readAddresses finds the line of the log that says where to connect.
+func (p *process) readAddresses() {
+	for line := range strings.Lines(p.Log()) {
+		var said struct{ Msg, Addr, Admin string }
+		if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "serving" {
+			p.addr, p.admin = said.Addr, said.Admin
+			_, p.port, _ = net.SplitHostPort(said.Addr)
 		}
 	}
-	_ = p.cmd.Wait()
-	close(p.exited)
 }
 
-func (p *process) logs() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.log.String()
-}
-
-// signal sends s and waits for the end.
-func (p *process) signal(s syscall.Signal) outcome {
+// stop asks the server to end, and fails unless it does so in good order.
+func (p *process) stop() {
 	p.t.Helper()
-	_ = p.cmd.Process.Signal(s)
-	return p.wait()
+	if err := p.Terminate(); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
-func (p *process) wait() outcome {
+// ended waits for a server that ends by itself.
+func (p *process) ended() outcome {
 	p.t.Helper()
 	select {
-	case <-p.exited:
-	case <-time.After(patience):
-		p.t.Fatalf("the server does not end:\n%s", p.logs())
+	case <-p.Exited():
+	case <-time.After(harness.Patience):
+		p.t.Fatal(p.Hung("end"))
 	}
-	return outcome{stderr: p.logs(), code: p.cmd.ProcessState.ExitCode()}
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.exited
+	return outcome{stderr: p.Log(), code: p.ExitCode()}
 }
 
 // client is a go-redis client of the server.

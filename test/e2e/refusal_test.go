@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -31,8 +30,8 @@ func TestConfigCheckAcceptsWhatConfigDefaultPrints(t *testing.T) {
 
 func TestATakenPortIsSaidInOneSentence(t *testing.T) {
 	p := serve(t, t.TempDir())
-	second := launch(t, "--port", p.port, "--dir", t.TempDir(), "--admin-addr", "")
-	o := second.wait()
+	second := launch(t, "--port", p.port, "--dir", t.TempDir())
+	o := second.ended()
 	o.wants(t, 1, p.port, "address already in use", "--port")
 	if lines := strings.Count(o.stderr, "\n"); lines != 1 {
 		t.Fatalf("%d lines:\n%s", lines, o.stderr)
@@ -42,8 +41,8 @@ func TestATakenPortIsSaidInOneSentence(t *testing.T) {
 func TestASecondServerOnTheSameDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	p := serve(t, dir)
-	second := launch(t, "--port", freePort(t), "--dir", dir, "--admin-addr", "")
-	second.wait().wants(t, 1, "in use by process", "choose another directory")
+	second := launch(t, "--dir", dir)
+	second.ended().wants(t, 1, "in use by process", "choose another directory")
 	p.redisCLI("", "PING").wants(t, 0, "PONG")
 }
 
@@ -52,14 +51,14 @@ func TestADirectoryThatCannotBeCreatedIsSaid(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	launch(t, "--port", freePort(t), "--dir", filepath.Join(file, "data"), "--admin-addr", "").wait().wants(t, 1, "not a directory")
+	launch(t, "--dir", filepath.Join(file, "data")).ended().wants(t, 1, "not a directory")
 }
 
 func TestADamagedSegmentIsFoundNamedAndRefused(t *testing.T) {
 	dir := t.TempDir()
 	p := serve(t, dir, "--segment-size", "64KiB", "--checkpoint-every", "0s")
 	fill(t, p.client(), 4000, value)
-	p.signal(syscall.SIGTERM).wants(t, 0)
+	p.stop()
 	run(t, "", "check", dir).wants(t, 0, "is whole")
 
 	segments, err := filepath.Glob(filepath.Join(dir, "segments", "*.seg"))
@@ -72,7 +71,7 @@ func TestADamagedSegmentIsFoundNamedAndRefused(t *testing.T) {
 	run(t, "", "check", dir).wants(t, 3, victim, "DAMAGED", "backup")
 	run(t, "", "check", dir, "--json").wants(t, 3, `"severity": "damage"`)
 	run(t, "", "inspect", dir).wants(t, 0, "corrupt")
-	launch(t, "--port", freePort(t), "--dir", dir, "--admin-addr", "").wait().wants(t, 3, "corrupt", "ostro check")
+	launch(t, "--dir", dir).ended().wants(t, 3, "corrupt", "ostro check")
 
 	run(t, "", "check", dir, "--repair", "--quarantine").wants(t, 0, "is whole")
 	serve(t, dir, "--segment-size", "64KiB").redisCLI("", "PING").wants(t, 0, "PONG")
@@ -95,7 +94,7 @@ func TestATornTailIsDroppedOnTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	p := serve(t, dir)
 	fill(t, p.client(), 1000, value)
-	p.signal(syscall.SIGKILL)
+	p.Kill()
 	run(t, "", "inspect", dir).wants(t, 0, "database 0: 1,000 keys")
 	run(t, "", "check", dir, "--repair").wants(t, 0, "is whole")
 	verify(t, serve(t, dir).client(), 1000, value)

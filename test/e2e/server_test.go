@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -68,7 +67,7 @@ func TestSIGTERMUnderLoadLosesNothingAcknowledged(t *testing.T) {
 	for range acknowledged {
 		<-began
 	}
-	p.signal(syscall.SIGTERM).wants(t, 0, `"msg":"stopped"`)
+	p.stop()
 	writers.Wait()
 
 	c := serve(t, dir).client()
@@ -87,7 +86,7 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 			dir := t.TempDir()
 			p := serve(t, dir, "--durability", durability)
 			fill(t, p.client(), 5000, value)
-			p.signal(syscall.SIGKILL)
+			p.Kill()
 			verify(t, serve(t, dir, "--durability", durability).client(), 5000, value)
 		})
 	}
@@ -97,7 +96,7 @@ func TestAGracefulStopKeepsEverythingUnderCheckpointDurability(t *testing.T) {
 	dir := t.TempDir()
 	p := serve(t, dir, "--durability", "checkpoint")
 	fill(t, p.client(), 3000, value)
-	p.signal(syscall.SIGINT).wants(t, 0)
+	p.stop()
 	verify(t, serve(t, dir, "--durability", "checkpoint").client(), 3000, value)
 }
 
@@ -106,7 +105,7 @@ func TestTheCommandSHUTDOWNStopsTheServer(t *testing.T) {
 	p := serve(t, dir)
 	p.redisCLI("", "SET", "a", "1").wants(t, 0, "OK")
 	p.redisCLI("", "SHUTDOWN")
-	p.wait().wants(t, 0, "a client sent SHUTDOWN")
+	p.ended().wants(t, 0, "a client sent SHUTDOWN")
 	serve(t, dir).redisCLI("", "GET", "a").wants(t, 0, "1")
 }
 
@@ -118,7 +117,7 @@ func TestDataLargerThanMemoryStaysReadableAndWritable(t *testing.T) {
 	big := func(i int) string { return fmt.Sprintf("%08d", i) + strings.Repeat("x", 8<<10) }
 	fill(t, p.client(), keys, big)
 	verify(t, p.client(), keys, big)
-	p.signal(syscall.SIGKILL)
+	p.Kill()
 	verify(t, serve(t, dir, small...).client(), keys, big)
 }
 
@@ -127,7 +126,7 @@ func TestAMemoryOnlyServerLeavesNoFilesBehind(t *testing.T) {
 	t.Chdir(work)
 	p := serve(t, "")
 	p.redisCLI("", "SET", "a", "1").wants(t, 0, "OK")
-	p.signal(syscall.SIGTERM).wants(t, 0)
+	p.stop()
 	if left, _ := os.ReadDir(work); len(left) != 0 {
 		t.Fatalf("left behind: %v", left)
 	}
@@ -139,7 +138,7 @@ func TestAPasswordKeepsStrangersOut(t *testing.T) {
 	p.redisCLI("", "-a", "hunter2", "--no-auth-warning", "SET", "a", "1").wants(t, 0, "OK")
 	p.cli("", "-a", "hunter2", "GET", "a").wants(t, 0, "1")
 	p.cli("", "-a", "wrong", "GET", "a").wants(t, 1, "WRONGPASS")
-	if strings.Contains(p.logs(), "hunter2") {
+	if strings.Contains(p.Log(), "hunter2") {
 		t.Fatal("the password is in the log")
 	}
 }
