@@ -106,17 +106,30 @@ func (l *Log) Freeze(s *Segment, then func()) {
 		return
 	}
 	s.onFrozen = append(s.onFrozen, then)
-	first := at.loadState() == stateMutable
-	if first {
-		at.setState(stateFreezing)
-	}
+	first := l.announce(s)
 	l.mu.Unlock()
 	if first {
-		l.afterGuards(func() {
-			at.setState(stateStill)
-			l.afterGuards(func() { l.frozen(s) })
-		})
+		l.still(s)
 	}
+}
+
+// announce takes the first step of a freeze. It tells whether nobody has
+// before; then the caller goes on with still. The caller holds l.mu.
+func (l *Log) announce(s *Segment) bool {
+	at := l.slots.at(s.Slot)
+	if at.loadState() != stateMutable {
+		return false
+	}
+	at.setState(stateFreezing)
+	return true
+}
+
+// still takes the other steps, as guards pass.
+func (l *Log) still(s *Segment) {
+	l.afterGuards(func() {
+		l.slots.at(s.Slot).setState(stateStill)
+		l.afterGuards(func() { l.frozen(s) })
+	})
 }
 
 // frozen ends a freeze. Nobody writes to the segment any more.
