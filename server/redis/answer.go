@@ -17,6 +17,7 @@ const (
 	errSameObject  = "ERR source and destination objects are the same"
 	errDBRange     = "ERR DB index is out of range"
 	errTooLong     = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
+	errKeyTooLong  = "ERR too large: a key has at most 65535 bytes"
 	errOutOfMemory = "OOM command not allowed when used memory > 'maxmemory'."
 )
 

@@ -3,7 +3,6 @@ package redis_test
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +27,7 @@ func TestRandomCommandsAnswerAsRedisDoes(t *testing.T) {
 	theirs, ours := startRedis(t), startOstro(t, redis.Config{})
 	for _, seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			compareServers(t, seed, newPair(t, theirs, ours, 2), newPair(t, theirs, ours, 3))
+			compareServers(t, newGenerator(seed), newPair(t, theirs, ours, 2), newPair(t, theirs, ours, 3))
 		})
 	}
 }
@@ -51,14 +50,13 @@ func newPair(t *testing.T, theirs, ours string, proto int) *pair {
 	return p
 }
 
-func compareServers(t *testing.T, seed uint64, pairs ...*pair) {
-	g := &generator{rand: rand.New(rand.NewPCG(seed, seed))}
+func compareServers(t *testing.T, g *generator, pairs ...*pair) {
 	var history []string
 	step := func(which int, args []string) {
 		history = append(history, fmt.Sprintf("%d> %s", which, strings.Join(quoteAll(args), " ")))
 		theirs, ours := pairs[which].do(t, args, history)
 		if why := agree(args, theirs, ours); why != "" {
-			t.Fatalf("seed %d, command %d: %s\nredis: %q\nostro: %q\n%s", seed, len(history), why,
+			t.Fatalf("seed %d, command %d: %s\nredis: %q\nostro: %q\n%s", g.seed, len(history), why,
 				clip(theirs.raw), clip(ours.raw), strings.Join(history[max(0, len(history)-25):], "\n"))
 		}
 	}

@@ -9,10 +9,22 @@ import (
 
 // generator makes random commands: most of them sensible, some with edges for
 // arguments, some broken.
-type generator struct{ rand *rand.Rand }
+type generator struct {
+	rand      *rand.Rand
+	seed      uint64
+	keyCount  int // how many different keys there are
+	fillEvery int // one in so many commands writes a large value; 0: none
+}
+
+func newGenerator(seed uint64) *generator {
+	return &generator{rand: rand.New(rand.NewPCG(seed, seed)), seed: seed, keyCount: 8}
+}
 
 // commands returns one command, or several that belong together.
 func (g *generator) commands(inMulti, watching bool) [][]string {
+	if g.fillEvery > 0 && !inMulti && g.oneIn(g.fillEvery) {
+		return [][]string{{"set", "filler" + strconv.Itoa(g.rand.IntN(1000)), strings.Repeat("fill", 1000)}}
+	}
 	if inMulti && g.oneIn(6) {
 		return [][]string{strings.Fields(g.pick("exec", "exec", "exec", "discard", "multi", "watch k1", "unwatch"))}
 	}
@@ -130,7 +142,7 @@ func (g *generator) key() string {
 	if g.oneIn(60) {
 		return g.pick("", "K1", "key with blanks", "\x00\xff", strings.Repeat("long", 100))
 	}
-	return "k" + strconv.Itoa(g.rand.IntN(8))
+	return "k" + strconv.Itoa(g.rand.IntN(g.keyCount))
 }
 
 func (g *generator) keys() (keys []string) {

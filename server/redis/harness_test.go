@@ -3,7 +3,6 @@ package redis_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -25,29 +24,7 @@ func startOstro(t testing.TB, cfg redis.Config) (addr string) {
 
 func startOstroOn(t testing.TB, o store.Options, cfg redis.Config) (addr string) {
 	t.Helper()
-	st, err := store.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Port, cfg.Binds = redis.PortAny, []string{"127.0.0.1"}
-	srv, err := redis.New(st, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := srv.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-		if err := st.Close(); err != nil {
-			t.Errorf("closing the store: %v", err)
-		}
-	})
-	return srv.Addr().String()
+	return startServer(t, o, cfg).Addr().String()
 }
 
 // startRedis runs the real redis-server until the test ends.

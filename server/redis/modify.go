@@ -63,6 +63,7 @@ func (c *call) modifyString(k *store.Key, decide func(v store.View, found bool) 
 // already, body joins the transaction that is open.
 //
 // body must not touch other keys, and answers the client as if it had succeeded.
+// If it answers with an error, nothing that it wrote stays.
 func (c *call) atomically(keys []store.Key, body func() verdict) verdict {
 	if c.conn.multi.active {
 		return body()
@@ -76,9 +77,9 @@ func (c *call) atomically(keys []store.Key, body func() verdict) verdict {
 // commit runs body in the open transaction and ends it.
 func (c *call) commit(body func() verdict) verdict {
 	mark := c.out.Len()
-	if v := body(); v == cold {
+	if v := body(); v == cold || c.out.Bytes()[mark] == '-' {
 		c.ss.Abort()
-		return cold
+		return v
 	}
 	if st := c.ss.Commit(); st != store.OK {
 		c.out.Truncate(mark)

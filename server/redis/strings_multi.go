@@ -1,6 +1,9 @@
 package redis
 
-import "github.com/ostrodb/ostro/engine/store"
+import (
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
 
 func mget(c *call) verdict {
 	mark := c.out.Len()
@@ -24,6 +27,11 @@ func (c *call) setMany(ifAbsent bool) verdict {
 		return c.fail("ERR wrong number of arguments for '" + c.cmd.name + "' command")
 	}
 	keys := c.keysAt(1, 2)
+	for i := range keys {
+		if len(keys[i].Bytes) > record.MaxKeyBytes {
+			return c.fail(errKeyTooLong) // before any of the others is written
+		}
+	}
 	return c.atomically(keys, func() verdict {
 		if ifAbsent {
 			switch n, st := c.countPresent(keys); {
