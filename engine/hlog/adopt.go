@@ -13,6 +13,9 @@ type Found struct {
 	ID     record.SegmentID
 	Closed bool // it was closed and synced: any damage is corruption
 	file   device.File
+	// horizon is above all ids that were found: which segments were open at
+	// the segment's time is not known any more.
+	horizon record.SegmentID
 }
 
 // Close forgets a found segment.
@@ -30,21 +33,26 @@ func Find(d device.Device, segmentBytes int) ([]Found, error) {
 	found := make([]Found, 0, len(ids))
 	for _, id := range ids {
 		f, err := d.Open(id)
+		if err == nil && f.Size() > int64(segmentBytes) {
+			f.Close()
+			err = fmt.Errorf("it has %d bytes, more than a segment of now: set the segment size to what it was", f.Size())
+		}
 		if err != nil {
+			CloseAll(found)
 			return nil, fmt.Errorf("open segment %d: %w", id, err)
 		}
-		// A file is cut to its end when its segment was closed and synced.
-		found = append(found, Found{ID: id, Closed: f.Size() < int64(segmentBytes) || endsClosed(f), file: f})
+		// A file is cut to its end, which is never its last byte, when its segment
+		// was closed and synced.
+		found = append(found, Found{ID: id, Closed: f.Size() < int64(segmentBytes), file: f, horizon: ids[len(ids)-1] + 1})
 	}
 	return found, nil
 }
 
-// endsClosed tells whether a file that is in use to its last byte ends in a
-// closing seal.
-func endsClosed(f device.File) bool {
-	var b [record.SealBytes]byte
-	n, _ := f.ReadAt(b[:], f.Size()-record.SealBytes)
-	return n == len(b) && record.IsClosingSeal(b[:])
+// CloseAll forgets found segments.
+func CloseAll(found []Found) {
+	for _, f := range found {
+		f.Close()
+	}
 }
 
 // Adopt takes a found segment into the log, its bytes in memory: in a frame of
@@ -65,7 +73,7 @@ func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
 	l.mu.Lock()
 	l.enlist(s)
 	l.setNext(max(l.nextID, s.ID+1))
-	s.horizon = l.nextID
+	s.horizon = f.horizon
 	at := l.slots.at(s.Slot)
 	at.setStable(wholeSegment)
 	at.setState(stateFrozen)

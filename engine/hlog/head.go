@@ -154,7 +154,7 @@ func (h *Head) open(s *Segment) {
 	l := h.log
 	s.head, s.start = h, h.start
 	h.seg, h.base = s, l.slots.at(s.Slot).loadBase()
-	h.limit = uint32(l.opts.SegmentBytes - 2*record.SealBytes)
+	h.limit = uint32(l.limit())
 	h.chain = record.NewChain(s.ID)
 	header := unsafe.Slice((*byte)(h.base), record.SegmentHeaderBytes)
 	n := record.EncodeSegmentHeader(header, l.opts.LogID, s.ID, s.created, uint32(l.opts.SegmentBytes))

@@ -171,11 +171,13 @@ func (l *Log) SegmentBytes() int { return l.opts.SegmentBytes }
 // Logged tells whether the log is append-only and recoverable entry by entry.
 func (l *Log) Logged() bool { return l.opts.Logged }
 
-// MaxEntry is the largest entry that a segment takes, beside its header, the
-// seal of its batch and the closing seal.
-func (l *Log) MaxEntry() int {
-	return l.opts.SegmentBytes - record.SegmentHeaderBytes - 2*record.SealBytes
-}
+// MaxEntry is the largest entry that a segment takes beside its header.
+func (l *Log) MaxEntry() int { return l.limit() - record.SegmentHeaderBytes }
+
+// limit is where the entries of a segment end at the latest. The seal of the
+// last batch and the closing seal must fit behind it, and something must be
+// left for the file to be cut: by its size recovery knows that it was synced.
+func (l *Log) limit() int { return l.opts.SegmentBytes - 2*record.SealBytes - 8 }
 
 // Resident tells how many segments hold memory.
 func (l *Log) Resident() int64 { return l.resident.Load() }

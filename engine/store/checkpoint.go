@@ -50,21 +50,47 @@ func (st *Store) Checkpoint(ctx context.Context) error {
 }
 
 func (st *Store) foldOver(ctx context.Context) error {
-	st.log.RotateAll()
-	var ids []record.SegmentID
-	for _, s := range st.log.Segments() {
-		if !s.Closed() {
-			continue
-		}
+	segs, ids := st.pinClosed()
+	defer st.pin(nil)
+	for _, s := range segs {
 		if err := st.cool(s); err != nil {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		ids = append(ids, s.ID)
 	}
 	return st.writeManifest(ids)
+}
+
+// pinClosed closes what is open, and fixes what the checkpoint is made of: from
+// here on the cleaner may relocate records of these segments, but it leaves
+// their files. None of them is half cleaned at that moment: what it had
+// relocated would be in the checkpoint, what it had still to relocate would not.
+func (st *Store) pinClosed() (segs []*hlog.Segment, ids []record.SegmentID) {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	segs = st.log.Cut()
+	for _, s := range segs {
+		ids = append(ids, s.ID)
+	}
+	st.pin(ids)
+	return segs, ids
+}
+
+// pin says which segments a checkpoint under way is made of, sorted.
+func (st *Store) pin(ids []record.SegmentID) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.pinned = ids
+}
+
+// pins tells whether a checkpoint under way needs the segment's file.
+func (st *Store) pins(id record.SegmentID) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	_, ok := slices.BinarySearch(st.pinned, id)
+	return ok
 }
 
 // writeManifest makes the named segments the checkpoint, and removes the files
@@ -99,12 +125,14 @@ func (st *Store) removeStray() error {
 	return nil
 }
 
-// named tells whether the checkpoint needs the segment's file.
+// named tells whether a checkpoint, the last one or one under way, needs the
+// segment's file.
 func (st *Store) named(id record.SegmentID) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	_, ok := slices.BinarySearch(st.manifest, id)
-	return ok
+	_, last := slices.BinarySearch(st.manifest, id)
+	_, next := slices.BinarySearch(st.pinned, id)
+	return last || next
 }
 
 // keepCheckpointed leaves out, and removes, what was spilled after the last

@@ -65,6 +65,7 @@ var noTable = table{counts: make([]tableCount, 64)}
 
 // putLarge writes the chunks of a value, then its record.
 func (ss *Session) putLarge(k *Key, e entry, expect *View) Status {
+	defer ss.chunking.Store(0)
 	if st := ss.writeChunks(k, &e); st != OK {
 		return st
 	}
@@ -78,6 +79,7 @@ func (ss *Session) putLarge(k *Key, e entry, expect *View) Status {
 // writeChunks cuts e's value into chunks and leaves the manifest in it.
 func (ss *Session) writeChunks(k *Key, e *entry) Status {
 	m := manifest{total: uint64(len(e.value)), id: ss.st.chunkIDs.Add(1), piece: uint32(ss.st.chunkBytes())}
+	ss.chunking.CompareAndSwap(0, m.id)
 	body := make([]byte, 0, 2+len(k.Bytes)+4+int(m.piece))
 	for n := range m.chunks() {
 		from := n * int(m.piece)
@@ -100,19 +102,24 @@ func (ss *Session) writeChunks(k *Key, e *entry) Status {
 	e.value = ss.arena.alloc(manifestBytes)
 	m.encode(e.value)
 	e.Chunked = true
-	return ss.syncChunks()
+	return OK
 }
 
-// syncChunks keeps a record from becoming durable before its chunks: it might
-// replace an acknowledged value and then lack its own.
-func (ss *Session) syncChunks() Status {
-	if ss.st.opts.Durability != Always {
-		return OK
+// beingWritten tells whether p is a chunk of a value whose record is still to
+// come: its id is not below that of the oldest value under way.
+func (st *Store) beingWritten(p record.Ptr) bool {
+	if p.Table() != chunkTable {
+		return false
 	}
-	if err := ss.st.log.Sync(); err != nil {
-		return ss.fail(err)
+	id := binary.LittleEndian.Uint64(p.Key())
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for ss := range st.open {
+		if first := ss.chunking.Load(); first != 0 && first <= id {
+			return true
+		}
 	}
-	return OK
+	return false
 }
 
 // putChunk writes a chunk. A large value may need more memory than is free at

@@ -56,10 +56,11 @@ func (st *Store) tidy(ctx context.Context) {
 // garbage is the dead or unused share of the closed log.
 func (st *Store) garbage() float64 {
 	var used, live int64
+	oldest := st.log.Oldest(0)
 	for _, s := range st.log.Segments() {
 		if s.Closed() {
 			used += int64(st.opts.SegmentBytes)
-			live += st.log.Live(s)
+			live += st.alive(s, oldest)
 		}
 	}
 	if used < 8*int64(st.opts.SegmentBytes) {
@@ -177,23 +178,6 @@ func (st *Store) freeze(s *hlog.Segment) {
 	}
 }
 
-// forgetOldest drops the oldest segment in memory with all its records.
-func (st *Store) forgetOldest() bool {
-	for _, s := range st.log.Segments() {
-		if !s.Closed() || !st.log.InMemory(s) {
-			continue
-		}
-		st.freeze(s)
-		c := cleaning{st: st, ss: st.keeper, seg: s, forget: true}
-		if err := c.run(); err != nil {
-			st.opts.Logger.Error("eviction failed", "segment", s.ID, "error", err)
-			return false
-		}
-		return true
-	}
-	return false
-}
-
 // clean relocates what is alive in a closed segment and drops it.
 func (st *Store) clean(s *hlog.Segment) error {
 	st.freeze(s)
@@ -212,6 +196,8 @@ type cleaning struct {
 }
 
 func (c *cleaning) run() error {
+	c.st.cleaning.Lock()
+	defer c.st.cleaning.Unlock()
 	log := c.st.log
 	if !log.InMemory(c.seg) {
 		b, err := log.Load(c.seg)
@@ -232,6 +218,11 @@ func (c *cleaning) run() error {
 	if err := c.keepSurvivors(); err != nil {
 		return err
 	}
+	if c.st.pins(c.seg.ID) {
+		if err := c.st.cool(c.seg); err != nil { // A checkpoint under way is made of it.
+			return err
+		}
+	}
 	if err := c.st.leaveTier(c.seg); err != nil {
 		return err
 	}
@@ -240,12 +231,11 @@ func (c *cleaning) run() error {
 	return log.Remove(c.seg, c.st.named(c.seg.ID))
 }
 
-// keepSurvivors makes the copies as durable as the originals.
+// keepSurvivors makes all that took the place of the segment's records as
+// durable as they were: the copies, and what sessions wrote over them, which
+// nobody may have sealed yet.
 func (c *cleaning) keepSurvivors() error {
-	h := c.st.log.Survivor()
-	h.Lock()
-	h.Seal()
-	h.Unlock()
+	c.st.log.SealAll()
 	return c.st.log.Sync()
 }
 
@@ -329,27 +319,14 @@ func (c *cleaning) move(place record.Place, a record.Address, p record.Ptr, pr *
 	switch {
 	case pr.Locked():
 		return false, nil
-	case c.forget:
-		return c.forgetRecord(p, pr), nil
 	case c.orphan(p):
 		return c.st.ix.Remove(pr), nil
+	case c.forget && !c.st.beingWritten(p):
+		return c.forgetRecord(place, p, pr)
 	case c.ss.expired(p):
 		return c.expire(place, p, pr)
 	}
 	return c.relocate(p, pr)
-}
-
-// forgetRecord drops a live record, as a cache does.
-func (c *cleaning) forgetRecord(p record.Ptr, pr *index.Probe) bool {
-	if !c.st.ix.Remove(pr) {
-		return false
-	}
-	if t := c.st.tables.byID(p.Table()); t != nil {
-		t.count(c.ss.n, -1, -b2i(p.HasExpiry()))
-		c.st.floors.raise(placeOf(p), p.Version()+1)
-		c.st.work.evicted.Add(1)
-	}
-	return true
 }
 
 // orphan tells whether a record's table is gone, or a chunk's record.
@@ -360,6 +337,9 @@ func (c *cleaning) orphan(p record.Ptr) bool {
 	key, t, _, ok := chunkBody(p.Value())
 	if !ok || c.st.tables.byID(t) == nil {
 		return true
+	}
+	if c.st.beingWritten(p) { // To be asked first: its record may come at any moment.
+		return false
 	}
 	k := Key{Place: record.PlaceOf(t, key), Table: t, Bytes: key}
 	var pr index.Probe
@@ -375,6 +355,9 @@ func (c *cleaning) orphan(p record.Ptr) bool {
 // tombstone takes its place in the log.
 func (c *cleaning) expire(place record.Place, p record.Ptr, pr *index.Probe) (bool, error) {
 	t := c.st.tables.byID(p.Table())
+	if t == nil {
+		return c.st.ix.Remove(pr), nil // Truncated this very moment.
+	}
 	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
 	switch st := c.ss.remove(&k, pr, p, versionOf(p)); st {
 	case Conflict:

@@ -3,10 +3,9 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"sync"
-	"sync/atomic"
 	"testing"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -87,27 +86,20 @@ func TestWhatWasAcknowledgedSurvivesADeathInTheMiddleOfEverything(t *testing.T) 
 		rng := rand.New(rand.NewPCG(seed, 99))
 		w := newWorld(t, o, 4, seed)
 		for life := range 3 {
-			var stop atomic.Bool
-			var wg sync.WaitGroup
-			for _, o := range w.owners {
-				wg.Go(func() {
-					for !stop.Load() && !t.Failed() {
-						o.step()
+			var clone *device.Memory
+			var b bounds
+			w.meanwhile(func() {
+				for n := range 6 {
+					w.sync()
+					d := killed()
+					if rng.IntN(2) == 0 {
+						d = unplugged(rng)
 					}
-				})
-			}
-			for n := range 6 {
-				w.sync()
-				d := killed()
-				if rng.IntN(2) == 0 {
-					d = unplugged(rng)
+					clone, b := w.die(d)
+					w.verify(fmt.Sprintf("%s, life %d, clone %d", d.name, life, n), clone, b)
 				}
-				clone, b := w.die(d)
-				w.verify(fmt.Sprintf("%s, life %d, clone %d", d.name, life, n), clone, b)
-			}
-			clone, b := w.die(killed())
-			stop.Store(true)
-			wg.Wait()
+				clone, b = w.die(killed())
+			})
 			w.reopen(fmt.Sprintf("life %d", life), clone, b)
 		}
 		w.stop()

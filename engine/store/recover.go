@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ func (e *RecoveryError) Unwrap() error { return e.Err }
 
 // recover replays the segments on the device, in parallel and in any order:
 // of each key the highest version wins.
-func (st *Store) recover(ctx context.Context) error {
+func (st *Store) recover(ctx context.Context) (err error) {
 	if st.dev == nil {
 		return nil
 	}
@@ -40,6 +41,12 @@ func (st *Store) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	all := slices.Clone(found)
+	defer func() {
+		if err != nil {
+			hlog.CloseAll(all)
+		}
+	}()
 	if found, err = st.keepCheckpointed(found); err != nil {
 		return err
 	}
@@ -75,22 +82,20 @@ func (r *replay) run(found []hlog.Found) error {
 	r.st.opts.Progress(Progress{Stage: "recovery", Total: r.total, Unit: "segments"})
 	workers := min(r.st.opts.Heads+1, len(found))
 	var wg sync.WaitGroup
-	tombs := make([][]buried, workers)
+	parts := make([]deferred, workers)
 	for w := range workers {
 		ss, err := r.st.NewSession()
 		if err != nil {
 			return err
 		}
 		defer ss.Close()
-		wg.Go(func() { tombs[w] = r.work(ss, found) })
+		wg.Go(func() { r.work(ss, found, &parts[w]) })
 	}
 	wg.Wait()
 	if len(r.errs) > 0 {
 		return errors.Join(r.errs...)
 	}
-	for _, t := range tombs {
-		r.st.unbury(t)
-	}
+	r.st.finishReplay(parts)
 	r.st.keeper.Begin()
 	for _, s := range r.mapped {
 		r.st.log.Evict(s)
@@ -102,19 +107,17 @@ func (r *replay) run(found []hlog.Found) error {
 
 // work replays segments, the newest first: those are to be in memory, and
 // fewer entries are replaced that way.
-func (r *replay) work(ss *Session, found []hlog.Found) (tombs []buried) {
+func (r *replay) work(ss *Session, found []hlog.Found, later *deferred) {
 	for {
 		n := r.next.Add(1) - 1
 		if n >= int64(len(found)) || r.failed() {
-			return tombs
+			return
 		}
 		f := found[int64(len(found))-1-n]
-		t, err := r.segment(ss, f, n < r.frames)
-		if err != nil {
+		if err := r.segment(ss, f, n < r.frames, later); err != nil {
 			r.fail(&RecoveryError{f.ID, err})
-			return nil
+			return
 		}
-		tombs = append(tombs, t...)
 		r.st.opts.Progress(Progress{Stage: "recovery", Done: r.done.Add(1), Total: r.total, Unit: "segments"})
 	}
 }
@@ -132,13 +135,13 @@ func (r *replay) fail(err error) {
 }
 
 // segment replays one segment.
-func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool) ([]buried, error) {
+func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferred) error {
 	s, err := r.st.log.Adopt(f, inFrame)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.End() == 0 {
-		return nil, r.st.log.Remove(s, false)
+		return r.st.log.Remove(s, false)
 	}
 	if !inFrame {
 		r.mu.Lock()
@@ -147,22 +150,33 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool) ([]buried, err
 	}
 	ss.Begin()
 	defer ss.End()
-	var tombs []buried
 	for off, p := range record.Entries(r.st.log.Bytes(s)) {
 		a := record.MakeAddress(s.Slot, off)
 		switch p.Type() {
 		case record.TypeTombstone:
 			s.Tombstones.Add(int64(p.Length()))
 			if ss.replay(a, p) {
-				tombs = append(tombs, buried{placeOf(p), a, p.Version()})
+				later.tombs = append(later.tombs, buried{placeOf(p), a, p.Version()})
 			}
 		case record.TypePut:
-			ss.replay(a, p)
+			ss.replayPut(a, p, later)
 		default:
 			ss.head.Died(a, uint32(p.Length()))
 		}
 	}
-	return tombs, nil
+	return nil
+}
+
+// replayPut replays a record, or puts it off if it is the front of a large
+// value.
+func (ss *Session) replayPut(a record.Address, p record.Ptr, later *deferred) {
+	if p.Chunked() {
+		later.large = append(later.large, a)
+		return
+	}
+	if ss.replay(a, p) && p.Table() == chunkTable {
+		later.chunks = append(later.chunks, a)
+	}
 }
 
 // replay brings one entry into the index, unless a higher version of its key
@@ -249,32 +263,6 @@ func (st *Store) noteChunk(p record.Ptr) {
 	for old := st.chunkIDs.Load(); old < id; old = st.chunkIDs.Load() {
 		if st.chunkIDs.CompareAndSwap(old, id) {
 			return
-		}
-	}
-}
-
-// buried is a tombstone that stands in the index during replay, so that older
-// records of its key stay out.
-type buried struct {
-	place   record.Place
-	at      record.Address
-	version uint64
-}
-
-// unbury takes the tombstones out of the index again.
-func (st *Store) unbury(tombs []buried) {
-	ss := st.keeper
-	ss.Begin()
-	defer ss.End()
-	for _, t := range tombs {
-		st.floors.raise(t.place, t.version)
-		var pr index.Probe
-		st.ix.Seek(t.place, &pr)
-		for pr.Next() {
-			if pr.Address() == t.at {
-				st.ix.Remove(&pr)
-				break
-			}
 		}
 	}
 }

@@ -31,6 +31,8 @@ type Session struct {
 	stat   counters // plain numbers of this round; published by End
 	wait   atomic.Bool
 
+	chunking atomic.Uint64 // id of the first large value that is being written; 0 if none is
+
 	waitOnce sync.Once
 	moved    chan struct{}
 }

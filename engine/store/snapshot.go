@@ -76,6 +76,12 @@ func (st *Store) writeSnapshot(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// A key that was seen in the tail is not in the snapshot, though the base may
+	// hold an older record of it. So the tail must not be lost once this counts.
+	st.log.SealAll()
+	if err := st.log.Sync(); err != nil {
+		return err
+	}
 	return w.commit()
 }
 
@@ -131,8 +137,10 @@ func (w *snapshotWriter) describe() {
 	w.info = snapshotHead{Millis: w.st.opts.Now(), Next: w.st.log.NextID(), ChunkIDs: w.st.chunkIDs.Load()}
 	for db := range w.st.tables.byDB {
 		id := w.st.tables.of(db).id
-		w.tables[id] = uint8(db)
-		w.info.Tables = append(w.info.Tables, id)
+		if w.st.opts.Databases <= chunkTableNumber { // Else there is no number for each: all are unknown.
+			w.tables[id] = uint8(db)
+			w.info.Tables = append(w.info.Tables, id)
+		}
 	}
 	for _, s := range w.st.log.Segments() {
 		if !s.Closed() {

@@ -38,19 +38,21 @@ type Store struct {
 	open     map[*Session]struct{}
 	past     counters // of sessions that ended
 
-	keeper  *Session // of the background
-	sweep   sweeper
-	room    room
-	work    workCounts
-	stop    context.CancelFunc
-	done    <-chan struct{}
-	workers sync.WaitGroup
-	closing atomic.Bool
-	closed  atomic.Bool
-	cooling sync.Mutex // one freezes and flushes at a time
+	keeper   *Session // of the background
+	sweep    sweeper
+	room     room
+	work     workCounts
+	stop     context.CancelFunc
+	done     <-chan struct{}
+	workers  sync.WaitGroup
+	closing  atomic.Bool
+	closed   atomic.Bool
+	cooling  sync.Mutex // one freezes and flushes at a time
+	cleaning sync.Mutex // no segment is half cleaned while it is free
 
 	saving         sync.Mutex
 	manifest       []record.SegmentID // of the last checkpoint, sorted
+	pinned         []record.SegmentID // of a checkpoint under way, sorted
 	lastCheckpoint atomic.Int64
 	recoveryMillis int64
 }

@@ -128,12 +128,15 @@ func (ts *tables) file() tablesFile {
 	return f
 }
 
-// load takes the map of a former life. Databases beyond those kept are fresh.
+// load takes the map of a former life. Databases beyond those kept are fresh:
+// the tables that they would begin with may have been others' since.
 func (ts *tables) load(f tablesFile) {
 	ts.next = max(f.Next, ts.next)
 	for db := range ts.byDB {
 		if db < len(f.DB) {
 			ts.byDB[db].Store(newTable(f.DB[db], ts.shares))
+		} else {
+			ts.fresh(db)
 		}
 	}
 	ts.relist()
@@ -145,7 +148,7 @@ func (st *Store) loadTables() error {
 	}
 	b, err := st.dev.ReadMeta(tablesMeta)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return st.saveTables(st.tables.file()) // How many there are counts from now on.
 	}
 	if err != nil {
 		return err
@@ -158,6 +161,9 @@ func (st *Store) loadTables() error {
 		return fmt.Errorf("the data directory has %d databases: set databases to at least that", len(f.DB))
 	}
 	st.tables.load(f)
+	if len(f.DB) < st.opts.Databases {
+		return st.saveTables(st.tables.file())
+	}
 	return nil
 }
 

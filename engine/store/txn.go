@@ -259,7 +259,9 @@ func (ss *Session) Commit() Status {
 		return OK
 	}
 	st := ss.commit()
+	ss.chunking.Store(0)
 	if st != OK {
+		ss.dropLarge()
 		ss.Abort()
 		return st
 	}
@@ -295,17 +297,35 @@ func (ss *Session) commit() Status {
 	return OK
 }
 
-// splitLarge writes the pieces of large values, so that what remains of them is small.
+// splitLarge writes the pieces of large values, so that what remains of them is
+// small. They are synced before the batch is written: after a loss of power a
+// record without its pieces does not count, and the batch would be torn.
 func (ss *Session) splitLarge() Status {
+	split := false
 	for i := range ss.tx.keys {
 		lk := &ss.tx.keys[i]
-		if lk.op == opPut && len(lk.e.value) > ss.st.chunkBytes() {
+		if lk.op == opPut && !lk.e.Chunked && len(lk.e.value) > ss.st.chunkBytes() {
 			if st := ss.writeChunks(&lk.key, &lk.e); st != OK {
 				return st
 			}
+			split = true
+		}
+	}
+	if split {
+		if err := ss.st.log.Sync(); err != nil {
+			return ss.fail(err)
 		}
 	}
 	return OK
+}
+
+// dropLarge takes the pieces back of a transaction that failed.
+func (ss *Session) dropLarge() {
+	for i := range ss.tx.keys {
+		if lk := &ss.tx.keys[i]; lk.op == opPut && lk.e.Chunked {
+			ss.dropChunks(lk.key.Place, lk.e.value)
+		}
+	}
 }
 
 // prepare gives every write its entry and version, and adds up their bytes.

@@ -110,6 +110,32 @@ func (w *world) abandon() {
 	w.dev.Close()
 }
 
+// meanwhile runs f while all sessions are at work.
+func (w *world) meanwhile(f func()) {
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop.Store(true)
+	for _, o := range w.owners {
+		wg.Go(func() {
+			for !stop.Load() && !w.t.Failed() {
+				o.step()
+				w.pace(&stop)
+			}
+		})
+	}
+	f()
+}
+
+// pace holds a session back while the cleaner is far behind: a handful of keys
+// is alive in all this.
+func (w *world) pace(stop *atomic.Bool) {
+	await(w.t, "the cleaner catches up", func() bool {
+		used, _, _ := w.dev.Usage()
+		return used < int64(400*w.opts.SegmentBytes) || stop.Load()
+	})
+}
+
 // sync makes all that is acknowledged safe from loss of power.
 func (w *world) sync() {
 	w.t.Helper()

@@ -1,0 +1,95 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// A cache forgets: the oldest segment goes with all its records. A key that
+// was forgotten is absent from then on, also after a restart. So where other
+// segments may hold older records of it, a tombstone stays behind.
+
+// forgetOldest drops the oldest segment in memory with all its records.
+func (st *Store) forgetOldest() bool {
+	for _, s := range st.log.Segments() {
+		if !s.Closed() || !st.log.InMemory(s) {
+			continue
+		}
+		st.freeze(s)
+		c := cleaning{st: st, ss: st.keeper, seg: s, forget: true}
+		if err := c.run(); err != nil {
+			st.opts.Logger.Error("eviction failed", "segment", s.ID, "error", err)
+			return false
+		}
+		return true
+	}
+	return false
+}
+
+// forgetRecord drops a live record; not done asks for another look.
+func (c *cleaning) forgetRecord(place record.Place, p record.Ptr, pr *index.Probe) (done bool, err error) {
+	if p.Table() == chunkTable {
+		return c.forgetChunk(p, pr)
+	}
+	t := c.st.tables.byID(p.Table())
+	if t == nil {
+		return c.st.ix.Remove(pr), nil
+	}
+	ver := versionOf(p)
+	c.st.floors.raise(place, ver+1)
+	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
+	switch st := c.forgetKey(&k, pr, ver+1); st {
+	case Conflict:
+		return false, nil
+	case OK:
+	default:
+		return false, c.ss.Err()
+	}
+	if p.Chunked() {
+		c.ss.dropChunks(place, p.Value())
+	}
+	t.count(c.ss.n, -1, -b2i(p.HasExpiry()))
+	c.st.work.evicted.Add(1)
+	return true, nil
+}
+
+// forgetKey takes a key out of the index. Older records of it lie below the
+// horizon of the segment that is forgotten.
+func (c *cleaning) forgetKey(k *Key, pr *index.Probe, ver uint64) Status {
+	if !c.st.replayed() || c.oldest >= c.seg.Horizon() {
+		if !c.st.ix.Remove(pr) {
+			return Conflict
+		}
+		return OK
+	}
+	var h horizon
+	e := tombstone(c.st, k.Table, ver, &h)
+	binary.LittleEndian.PutUint64(h[:], uint64(c.seg.Horizon()))
+	return c.ss.publish(k, &e, func(record.Address) bool { return c.st.ix.Remove(pr) })
+}
+
+// forgetChunk drops the record that a chunk belongs to: without all its chunks
+// it is of no use.
+func (c *cleaning) forgetChunk(p record.Ptr, pr *index.Probe) (done bool, err error) {
+	key, t, _, _ := chunkBody(p.Value())
+	k := Key{Place: record.PlaceOf(t, key), Table: t, Bytes: key, in: c.st.tables.byID(t)}
+	if k.in == nil {
+		return c.st.ix.Remove(pr), nil
+	}
+	var at index.Probe
+	parent, st := c.ss.find(&k, &at)
+	if st != OK {
+		return c.st.ix.Remove(pr), nil
+	}
+	switch c.ss.remove(&k, &at, parent, versionOf(parent)) { // Its chunks go with it.
+	case OK:
+		c.st.work.evicted.Add(1)
+		return true, nil
+	case Conflict:
+		return false, nil
+	default:
+		return false, c.ss.Err()
+	}
+}
