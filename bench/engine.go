@@ -54,7 +54,8 @@ func engineCommand() *cobra.Command {
 A run is named workload/KEYxVALUE/place/distribution/workers/batch, for example
 ycsb-c/8x8/memory/zipf/2w/batch32. Places: memory (durability none), everysec
 (a log on disk), budget (durability none, memory for a part of the data, the
-rest on disk). Runs with batches look up many keys at once.`,
+rest on disk). Runs with batches name many keys at once, so that the cache
+misses of their lookups overlap.`,
 		Example: `  ostro bench engine
   ostro bench engine --quick
   ostro bench engine --filter 'ycsb-c/8x8/memory/.*/2w'
@@ -66,7 +67,7 @@ rest on disk). Runs with batches look up many keys at once.`,
 	f.commonFlags.add(cmd)
 	fl := cmd.Flags()
 	fl.Var(&f.records, "records", "records loaded before the clock starts")
-	fl.DurationVar(&f.duration, "duration", 2*time.Second, "length of each round")
+	fl.DurationVar(&f.duration, "duration", time.Second, "length of each round")
 	fl.IntVar(&f.rounds, "rounds", 1, "rounds of each run; medians are shown")
 	fl.StringSliceVar(&f.workloads, "workloads", []string{"ycsb-c", "ycsb-b", "ycsb-a", "ycsb-f", "rmw-counter"}, "mixes to run")
 	fl.StringVar(&f.filter, "filter", "", "only runs whose name matches this regular expression")
@@ -105,7 +106,7 @@ type cell struct {
 	place   place
 	dist    workload.Distribution
 	workers int
-	batch   int // keys looked up at once; 1 is one at a time
+	batch   int // keys named at once; 1 is one at a time
 }
 
 // shape is the size of a record.
@@ -171,10 +172,10 @@ func cellsOf(m workload.Mix, s shape, at place) []cell {
 		return nil // a counter has eight bytes
 	}
 	dists := []workload.Distribution{workload.Uniform, workload.Zipfian}
-	batches := []int{1}
+	batches := []int{1, 32}
 	switch {
 	case m.Latest:
-		dists = []workload.Distribution{workload.Latest}
+		dists, batches = []workload.Distribution{workload.Latest}, []int{1}
 	case m.ReadsOnly():
 		batches = []int{1, 16, 32}
 		dists = append(dists, workload.Hot)

@@ -38,6 +38,9 @@ type worker struct {
 	base    uint64 // records there before this run
 	chooser *workload.Chooser
 
+	readsOnly bool
+	prefetch  func(keys []store.Key)
+
 	deck     []workload.Op
 	loadDeck []workload.Op
 	at       int
@@ -69,7 +72,8 @@ func newWorker(x *fixture, mix workload.Mix, batch int) (*worker, error) {
 		value: make([]byte, x.shape.value), seen: make([]byte, x.shape.value),
 		latency: workload.NewLatency(),
 	}
-	w.deck = mix.Deck(deckOps, 1)
+	w.deck, w.readsOnly = mix.Deck(deckOps, 1), mix.ReadsOnly()
+	w.prefetch = prefetchBy(ss)
 	w.loadDeck = workload.Writes.Deck(roundOps, 1)
 	for i := range w.keyBytes {
 		w.keyBytes[i] = make([]byte, x.shape.keys.Len())
@@ -121,10 +125,13 @@ func (w *worker) round(ids []uint32, deck []workload.Op, sampled int) error {
 	w.sampled = sampled
 	w.ss.Begin()
 	var waiting int
-	if w.batch > 1 {
-		waiting = w.readBatches(ids)
-	} else {
+	switch {
+	case w.batch == 1:
 		waiting = w.each(ids, deck)
+	case w.readsOnly:
+		waiting = w.readBatches(ids)
+	default:
+		waiting = w.batches(ids, deck)
 	}
 	w.ss.Seal()
 	w.ss.End()
@@ -186,9 +193,6 @@ func (w *worker) again(ids []uint32, deck []workload.Op, n int) int {
 	waiting := 0
 	for _, i := range w.waiting[:n] {
 		op := deck[i]
-		if w.batch > 1 {
-			op = workload.Read
-		}
 		switch w.do(op, &w.keys[i]) {
 		case store.OK:
 			if w.sampled >= 0 && i/w.batch == w.sampled/w.batch {
@@ -237,6 +241,47 @@ func (w *worker) do(op workload.Op, k *store.Key) store.Status {
 	default:
 		return w.ss.Put(k, store.Write{Value: w.value}, nil)
 	}
+}
+
+// prefetchBy returns how a session brings near what operations on many keys
+// will touch; with one that cannot, a batch is as slow as its operations.
+func prefetchBy(ss any) func(keys []store.Key) {
+	if p, ok := ss.(interface{ Prefetch(keys []store.Key) }); ok {
+		return p.Prefetch
+	}
+	return func([]store.Key) {}
+}
+
+// batches runs operations of any kind: it names all keys of a batch, then
+// runs the operations in their order. A sampled batch is timed as a whole.
+func (w *worker) batches(ids []uint32, deck []workload.Op) int {
+	waiting := 0
+	for from := 0; from < len(ids); from += w.batch {
+		to := min(from+w.batch, len(ids))
+		sampled := from <= w.sampled && w.sampled < to
+		if sampled {
+			w.sampledAt = time.Now()
+		}
+		for i := from; i < to; i++ {
+			w.key(i, uint64(ids[i]), deck[i])
+		}
+		w.prefetch(w.keys[from:to])
+		before := waiting
+		for i := from; i < to; i++ {
+			switch w.do(deck[i], &w.keys[i]) {
+			case store.OK:
+			case store.Cold:
+				w.waiting[waiting] = i
+				waiting++
+			default:
+				return -1
+			}
+		}
+		if hot := to - from - (waiting - before); sampled && hot > 0 {
+			w.latency.Record(int64(time.Since(w.sampledAt)), int64(hot))
+		}
+	}
+	return waiting
 }
 
 // readBatches looks the ids up batch by batch. A sampled batch counts with the time
