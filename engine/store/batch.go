@@ -27,31 +27,49 @@ func (ss *Session) GetBatch(keys []Key, views []View, st []Status) {
 	}
 }
 
-// getSome reads up to batchKeys records: all buckets are asked for, then all
-// records, then keys are compared.
+// Prefetch brings near what operations on keys will need. It has no other effect.
+func (ss *Session) Prefetch(keys []Key) {
+	var probes [batchKeys]index.Probe
+	for len(keys) > 0 {
+		n := min(len(keys), batchKeys)
+		ss.approach(keys[:n], &probes, nil)
+		keys = keys[n:]
+	}
+}
+
+// getSome reads up to batchKeys records.
 func (ss *Session) getSome(keys []Key, views []View, st []Status) {
 	var probes [batchKeys]index.Probe
+	ss.approach(keys, &probes, st)
+	for i := range keys {
+		views[i], st[i] = ss.finish(&keys[i], &probes[i], st[i])
+	}
+}
+
+// approach asks for the buckets of all keys, then for their records: those of
+// the first candidates, which are the right ones nearly always. It notes OK
+// for keys with a record on its way, NotFound for those without a candidate, and
+// Conflict for those that need a closer look.
+func (ss *Session) approach(keys []Key, probes *[batchKeys]index.Probe, st []Status) {
 	ix, log := ss.st.ix, ss.st.log
 	for i := range keys {
 		ix.SeekPrefetch(keys[i].Place, &probes[i])
 	}
 	for i := range keys {
-		pr := &probes[i]
+		pr, found := &probes[i], NotFound
 		ix.Start(pr)
-		st[i] = NotFound
-		if !pr.Next() {
-			continue
+		if pr.Next() {
+			found = Conflict
+			if p, ok := log.Entry(pr.Address()); ok && !pr.Locked() {
+				found = OK
+				prefetch.T0(p.Pointer())
+				prefetch.T0(unsafe.Add(p.Pointer(), 64))
+				prefetch.T0(unsafe.Add(p.Pointer(), 128))
+			}
 		}
-		if p, ok := log.Entry(pr.Address()); ok && !pr.Locked() {
-			prefetch.T0(p.Pointer())
-			prefetch.T0(unsafe.Add(p.Pointer(), 64))
-			st[i] = OK
-			continue
+		if st != nil {
+			st[i] = found
 		}
-		st[i] = Conflict
-	}
-	for i := range keys {
-		views[i], st[i] = ss.finish(&keys[i], &probes[i], st[i])
 	}
 }
 
