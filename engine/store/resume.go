@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/hlog"
-	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -45,7 +44,7 @@ type loader struct {
 	segs    []*hlog.Segment // by their number in the snapshot; nil if gone
 	tables  [256]*table
 	mu      sync.Mutex
-	unknown map[*hlog.Segment]struct{}
+	unknown map[*hlog.Segment][]uint32 // offsets of records whose table is not known
 }
 
 // adopt takes the segments of the base into the log, as many in memory as fit,
@@ -98,7 +97,7 @@ func (l *loader) mapTables() {
 
 // load inserts the entries, in parallel.
 func (l *loader) load() error {
-	l.unknown = map[*hlog.Segment]struct{}{}
+	l.unknown = map[*hlog.Segment][]uint32{}
 	entries := l.snap.entries[:len(l.snap.entries)/snapshotEntry*snapshotEntry]
 	workers := l.st.opts.Heads + 1
 	share := (len(entries)/snapshotEntry + workers - 1) / workers * snapshotEntry
@@ -137,42 +136,38 @@ func (l *loader) loadEntry(ss *Session, packed uint64, where uint32) {
 		ss.head.Died(a, 0)
 		return
 	}
+	place := record.Place(packed&^(1<<32-1) | packed>>22&1023)
+	if !l.st.ix.Load(place, a) {
+		return
+	}
 	if tableNumber == unknownTable {
 		l.mu.Lock()
-		l.unknown[s] = struct{}{}
-		l.mu.Unlock()
+		defer l.mu.Unlock()
+		l.unknown[s] = append(l.unknown[s], off)
+		return
 	}
-	place := record.Place(packed&^(1<<32-1) | packed>>22&1023)
-	if l.st.ix.Load(place, a) {
-		t.count(ss.n, 1, int(packed>>1&1))
-	}
+	t.count(ss.n, 1, int(packed>>1&1))
 }
 
 // countUnknown counts the records whose table the snapshot did not know.
 func (l *loader) countUnknown() error {
-	for s := range l.unknown {
+	for s, offsets := range l.unknown {
 		b, err := l.st.log.Load(s)
 		if err != nil {
 			return &RecoveryError{s.ID, err}
 		}
-		l.st.countSegment(s, b)
+		l.st.countAt(b, offsets)
 	}
 	return nil
 }
 
-// countSegment counts the records of a segment that the index points at.
-func (st *Store) countSegment(s *hlog.Segment, b []byte) {
-	ss := st.keeper
-	ss.Begin()
-	defer ss.End()
-	for off, p := range record.Entries(b) {
-		if p.Type() != record.TypePut {
-			continue
-		}
-		t := st.tables.byID(p.Table())
-		var pr index.Probe
-		if t != nil && isAt(st.ix, placeOf(p), record.MakeAddress(s.Slot, off), &pr) {
-			t.count(ss.n, 1, expires(p))
+// countAt counts the records at some offsets of a segment. Others of the same
+// segment were counted when they were loaded.
+func (st *Store) countAt(segment []byte, offsets []uint32) {
+	for _, off := range offsets {
+		p := record.PtrOf(segment[off:])
+		if t := st.tables.byID(p.Table()); t != nil {
+			t.count(st.keeper.n, 1, expires(p))
 		}
 	}
 }
