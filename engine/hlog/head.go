@@ -152,7 +152,9 @@ func (h *Head) leave() {
 // open begins a segment with its header entry.
 func (h *Head) open(s *Segment) {
 	l := h.log
+	l.mu.Lock()
 	s.head, s.start = h, h.start
+	l.mu.Unlock()
 	h.seg, h.base = s, l.slots.at(s.Slot).loadBase()
 	h.limit = uint32(l.limit())
 	h.chain = record.NewChain(s.ID)
@@ -197,7 +199,9 @@ func (h *Head) Durable() uint64 { return h.durable.Load() }
 // Position tells which head wrote the entry at a, and the position after which
 // the entry counts as sealed. It returns nil for entries that are stable anyway.
 func (l *Log) Position(a record.Address) (*Head, uint64) {
-	s := l.Segment(a.Slot())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.bySlot[a.Slot()]
 	if s == nil || s.head == nil {
 		return nil, 0
 	}

@@ -74,15 +74,19 @@ func (l *Log) mapFile(s *Segment) error {
 	if err != nil {
 		return fmt.Errorf("open segment %d: %w", s.ID, err)
 	}
+	mapping, err := f.Map()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	s.file = f
-	if s.mapping, err = f.Map(); err != nil {
+	if err != nil {
 		return fmt.Errorf("map segment %d: %w", s.ID, err)
 	}
+	s.mapping = mapping
 	l.resident.Add(1)
 	at := l.slots.at(s.Slot)
 	at.setStable(0)
 	at.setState(stateLogged)
-	at.setBase(unsafe.Pointer(&s.mapping[0]))
+	at.setBase(unsafe.Pointer(&mapping[0]))
 	return nil
 }
 
@@ -92,6 +96,8 @@ func (l *Log) takeFrame(s *Segment) error {
 	if err != nil {
 		return fmt.Errorf("memory for segment %d: %w", s.ID, err)
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	s.frame = f
 	l.resident.Add(1)
 	at := l.slots.at(s.Slot)

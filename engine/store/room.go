@@ -127,7 +127,7 @@ func (st *Store) maintain(ctx context.Context) {
 func (st *Store) relieve(ctx context.Context) {
 	for st.pressed() && ctx.Err() == nil {
 		before := st.log.Resident()
-		if !st.freeSome() {
+		if !st.freeSome() && !st.freeing() {
 			st.room.report(true)
 			return
 		}
@@ -137,11 +137,14 @@ func (st *Store) relieve(ctx context.Context) {
 	st.room.wake()
 }
 
+// freeing tells whether memory may be on its way back.
+func (st *Store) freeing() bool { return st.epoch.Pending() != 0 || !st.log.Idle() }
+
 // settleFrees waits until freed memory has come back: guards have to pass.
 func (st *Store) settleFrees(ctx context.Context, before int64) {
 	for range 200 {
 		st.epoch.Drain()
-		if st.log.Resident() < before || ctx.Err() != nil || st.epoch.Pending() == 0 && st.log.Idle() {
+		if st.log.Resident() < before || ctx.Err() != nil || !st.freeing() {
 			return
 		}
 		pauseFor(ctx, 200*time.Microsecond)

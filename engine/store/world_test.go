@@ -130,10 +130,12 @@ func (w *world) meanwhile(f func()) {
 // pace holds a session back while the cleaner is far behind: a handful of keys
 // is alive in all this.
 func (w *world) pace(stop *atomic.Bool) {
-	await(w.t, "the cleaner catches up", func() bool {
+	if !comes(func() bool {
 		used, _, _ := w.dev.Usage()
 		return used < int64(400*w.opts.SegmentBytes) || stop.Load()
-	})
+	}) {
+		w.t.Error("the cleaner does not catch up")
+	}
 }
 
 // sync makes all that is acknowledged safe from loss of power.
@@ -439,6 +441,13 @@ func scanned(t testing.TB, ss *store.Session, db int) map[string]int {
 // await waits for a condition that the background brings about.
 func await(t testing.TB, what string, met func() bool) {
 	t.Helper()
+	if !comes(met) {
+		t.Fatalf("gave up waiting: %s", what)
+	}
+}
+
+// comes waits for a condition, but not for ever.
+func comes(met func() bool) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	late := time.After(30 * time.Second)
@@ -446,9 +455,10 @@ func await(t testing.TB, what string, met func() bool) {
 		select {
 		case <-tick.C:
 		case <-late:
-			t.Fatalf("gave up waiting: %s", what)
+			return false
 		}
 	}
+	return true
 }
 
 func u64(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }
