@@ -178,3 +178,32 @@ func TestSlowCommandsAreLogged(t *testing.T) {
 		t.Errorf("SET is not in the slow log: %q", r.raw)
 	}
 }
+
+func TestPasswordsStayOutOfTheSlowLog(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{SlowlogThresholdMicros: redis.LogEverything}))
+	for _, line := range []string{
+		"AUTH secret", "AUTH default secret", "HELLO 2 AUTH default secret", "CONFIG SET requirepass secret", "MULTI", "AUTH default secret", "EXEC",
+	} {
+		ask(t, c, strings.Fields(line)...)
+	}
+	r, err := c.do("slowlog", "get", "-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.items) < 4 || strings.Contains(r.raw, "secret") {
+		t.Errorf("the slow log shows %q", r.raw)
+	}
+}
+
+func TestInfoCountsTheCommandsOfATransaction(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{}))
+	for _, line := range []string{"CONFIG RESETSTAT", "MULTI", "SET a x", "INCR a", "EXEC"} {
+		ask(t, c, strings.Fields(line)...)
+	}
+	info := ask(t, c, "info", "commandstats")
+	for _, want := range []string{"cmdstat_set:calls=1,", "cmdstat_incr:calls=1,", "cmdstat_exec:calls=1,", "failed_calls=1"} {
+		if !strings.Contains(info, want) {
+			t.Errorf("INFO does not say %s:\n%s", want, info)
+		}
+	}
+}

@@ -49,3 +49,42 @@ func coldReads(t *testing.T, addr string) int {
 	t.Fatal("INFO does not tell the cold reads")
 	return 0
 }
+
+// Values in many pieces, transactions over several of them, and what EXEC must not
+// do twice while it waits for the disk.
+func TestColdTransactionsHappenOnce(t *testing.T) {
+	c := dialRaw(t, startOstroOn(t, tightMemory(t, store.EverySec), redis.Config{}))
+	const n = 200
+	value := func(i int) string { return strings.Repeat(strconv.Itoa(i%10), 20_000) }
+	for i := range n {
+		if got := ask(t, c, "set", "large"+strconv.Itoa(i), value(i)); got != "OK" {
+			t.Fatal(got)
+		}
+		ask(t, c, "set", "small"+strconv.Itoa(i), strconv.Itoa(i))
+	}
+	for i := range n {
+		large, small := "large"+strconv.Itoa(i), "small"+strconv.Itoa(i)
+		if got := ask(t, c, "get", large); got != value(i) {
+			t.Fatalf("%s is %d bytes, want %d", large, len(got), len(value(i)))
+		}
+		if i%10 != 0 {
+			continue
+		}
+		ask(t, c, "multi")
+		for _, args := range [][]string{{"incr", small}, {"append", large, "x"}, {"keys", "small*"}, {"incr", small}, {"dbsize"}, {"strlen", large}} {
+			ask(t, c, args...)
+		}
+		r, err := c.do("exec")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{r.items[0].text, r.items[1].text, strconv.Itoa(len(r.items[2].items)), r.items[3].text, r.items[4].text, r.items[5].text}
+		want := []string{strconv.Itoa(i + 1), "20001", strconv.Itoa(n), strconv.Itoa(i + 2), strconv.Itoa(2 * n), "20001"}
+		if strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Errorf("EXEC answers %q, want %q", got, want)
+		}
+	}
+	if reads := coldReads(t, c.conn.RemoteAddr().String()); reads < 100 {
+		t.Errorf("only %d records came from disk: the test did not test it", reads)
+	}
+}

@@ -46,6 +46,9 @@ func configSet(c *call) verdict {
 			return c.fail("ERR Unknown option or number of arguments for CONFIG SET - '" + cString(c.args[i]) + "'")
 		}
 		change, why := p.change(c.srv, string(c.args[i+1]))
+		if name == "requirepass" {
+			c.redact(i+1, i+2)
+		}
 		if seen[name] {
 			why = "duplicate parameter"
 		}

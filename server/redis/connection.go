@@ -69,13 +69,22 @@ func auth(c *call) verdict {
 		return c.fail(errSyntax)
 	case len(c.args) == 3:
 		user, password = c.args[1], c.args[2]
-	case *c.srv.settings.requirePass.Load() == "":
-		return c.fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
 	}
-	if !c.authenticate(user, password) {
+	c.redact(1, len(c.args))
+	switch {
+	case len(c.args) == 2 && *c.srv.settings.requirePass.Load() == "":
+		return c.fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	case !c.authenticate(user, password):
 		return c.fail(errWrongPass)
 	}
 	return c.ok()
+}
+
+// redact hides arguments from the slow log.
+func (c *call) redact(from, to int) {
+	for i := from; i < to; i++ {
+		c.args[i] = []byte("(redacted)")
+	}
 }
 
 // authenticate checks the password in a time that tells nothing about it.
@@ -126,7 +135,9 @@ func (c *call) helloOptions() bool {
 		rest := len(c.args) - i - 1
 		switch {
 		case c.is(i, "auth") && rest >= 2:
-			if !c.authenticate(c.args[i+1], c.args[i+2]) {
+			right := c.authenticate(c.args[i+1], c.args[i+2])
+			c.redact(i+1, i+3)
+			if !right {
 				c.out.Error(errWrongPass)
 				return false
 			}

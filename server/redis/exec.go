@@ -144,9 +144,18 @@ func (c *call) execFailed(part []queued, st store.Status) execOutcome {
 	return execDone
 }
 
+// runQueued runs a queued command and counts it.
 func (c *call) runQueued(q queued) verdict {
 	c.cmd, c.args, c.db = q.cmd, q.args, c.conn.db
-	return q.cmd.run(c)
+	mark := c.out.Len()
+	v := q.cmd.run(c)
+	if l := c.conn.loop.Load(); v == done && l != nil {
+		l.tally.ran(q.cmd)
+		if reply := c.out.Bytes()[mark:]; len(reply) > 0 && reply[0] == '-' {
+			l.tally.failed(q.cmd, reply[1:])
+		}
+	}
+	return v
 }
 
 // verify looks whether all that was watched is still as it was.

@@ -83,15 +83,16 @@ func (s *Server) infoClients(w *infoWriter) {
 func (s *Server) infoMemory(w *infoWriter) {
 	m, rss := s.store.Metrics(), residentBytes()
 	used := m.MemoryBytes
+	dataset := min(m.LiveBytes, used-m.IndexBytes) // the rest lies on disk
 	peak := s.books.peak.of(used)
 	w.bytes("used_memory", used)
 	w.bytes("used_memory_rss", rss)
 	w.bytes("used_memory_peak", peak)
 	w.line("used_memory_peak_perc", fmt.Sprintf("%.2f%%", percentage(used, peak)))
-	w.line("used_memory_overhead", used-m.LiveBytes)
+	w.line("used_memory_overhead", used-dataset)
 	w.line("used_memory_startup", 0)
-	w.line("used_memory_dataset", m.LiveBytes)
-	w.line("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", percentage(m.LiveBytes, used)))
+	w.line("used_memory_dataset", dataset)
+	w.line("used_memory_dataset_perc", fmt.Sprintf("%.2f%%", percentage(dataset, used)))
 	w.bytes("total_system_memory", systemMemory())
 	w.bytes("maxmemory", m.MemoryLimit)
 	w.line("maxmemory_policy", s.memoryPolicy())

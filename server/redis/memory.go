@@ -34,7 +34,7 @@ func memoryUsage(c *call) verdict {
 
 func memoryStats(c *call) verdict {
 	m := c.srv.store.Metrics()
-	used := m.IndexBytes + m.LogBytes
+	used := m.MemoryBytes
 	stats := []struct {
 		name  string
 		value int64
@@ -43,7 +43,7 @@ func memoryStats(c *call) verdict {
 		{"overhead.total", m.IndexBytes},
 		{"keys.count", m.Keys},
 		{"keys.bytes-per-key", used / max(m.Keys, 1)},
-		{"dataset.bytes", m.LogBytes},
+		{"dataset.bytes", used - m.IndexBytes},
 		{"ostro.index.bytes", m.IndexBytes},
 		{"ostro.log.bytes", m.LogBytes},
 		{"ostro.disk.bytes", m.DiskBytes},
@@ -55,7 +55,7 @@ func memoryStats(c *call) verdict {
 		c.out.Int(s.value)
 	}
 	c.out.BulkString("dataset.percentage")
-	c.out.Double(percentage(m.LogBytes, used))
+	c.out.Double(percentage(used-m.IndexBytes, used))
 	return done
 }
 
@@ -70,7 +70,7 @@ func memoryDoctor(c *call) verdict {
 
 // memoryAdvice is one sentence about how full memory is.
 func memoryAdvice(m store.Metrics) string {
-	used := m.IndexBytes + m.LogBytes
+	used := m.MemoryBytes
 	switch {
 	case m.Keys == 0:
 		return "The store is empty: there is nothing to say about its memory yet.\n"
