@@ -85,45 +85,54 @@ func (ts *tables) init(databases, shares int) {
 	ts.relist()
 }
 
-// relist rebuilds the set of live tables. The caller holds mu, or is alone.
-func (ts *tables) relist() {
+// relist rebuilds the set of live tables: those of all databases, and more.
+// The caller holds mu, or is alone.
+func (ts *tables) relist(more ...*table) {
 	live := make(map[record.TableID]*table, len(ts.byDB))
-	for db := range ts.byDB {
-		t := ts.byDB[db].Load()
+	for _, t := range append(ts.current(), more...) {
 		live[t.id] = t
 	}
 	ts.live.Store(&live)
 }
 
-// change runs f on the map, and keeps the result if save succeeds.
-func (ts *tables) change(save func(tablesFile) error, f func()) error {
+func (ts *tables) current() []*table {
+	all := make([]*table, len(ts.byDB))
+	for db := range all {
+		all[db] = ts.byDB[db].Load()
+	}
+	return all
+}
+
+// change lets f edit the map, saves it, and only then shows it: a record of a
+// table that the saved map does not have would be lost in a crash, though its
+// write was acknowledged. For the same reason a table is alive before anybody
+// can write to it, or the cleaner would take its records for dead.
+func (ts *tables) change(save func(tablesFile) error, f func(byDB []*table)) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	before := make([]*table, len(ts.byDB))
-	for db := range before {
-		before[db] = ts.byDB[db].Load()
-	}
-	f()
-	if err := save(ts.file()); err != nil {
-		for db := range before {
-			ts.byDB[db].Store(before[db])
-		}
+	next := ts.current()
+	f(next)
+	if err := save(ts.file(next)); err != nil {
 		return err
+	}
+	ts.relist(next...)
+	for db, t := range next {
+		ts.byDB[db].Store(t)
 	}
 	ts.relist()
 	return nil
 }
 
-// fresh gives a database an empty table. The caller holds mu.
-func (ts *tables) fresh(db int) {
-	ts.byDB[db].Store(newTable(ts.next, ts.shares))
+// fresh makes an empty table. The caller holds mu, or is alone.
+func (ts *tables) fresh() *table {
 	ts.next++
+	return newTable(ts.next-1, ts.shares)
 }
 
-func (ts *tables) file() tablesFile {
+func (ts *tables) file(byDB []*table) tablesFile {
 	f := tablesFile{Next: ts.next}
-	for db := range ts.byDB {
-		f.DB = append(f.DB, ts.byDB[db].Load().id)
+	for _, t := range byDB {
+		f.DB = append(f.DB, t.id)
 	}
 	return f
 }
@@ -136,7 +145,7 @@ func (ts *tables) load(f tablesFile) {
 		if db < len(f.DB) {
 			ts.byDB[db].Store(newTable(f.DB[db], ts.shares))
 		} else {
-			ts.fresh(db)
+			ts.byDB[db].Store(ts.fresh())
 		}
 	}
 	ts.relist()
@@ -148,7 +157,7 @@ func (st *Store) loadTables() error {
 	}
 	b, err := st.dev.ReadMeta(tablesMeta)
 	if errors.Is(err, fs.ErrNotExist) {
-		return st.saveTables(st.tables.file()) // How many there are counts from now on.
+		return st.saveTables(st.tables.file(st.tables.current())) // How many there are counts from now on.
 	}
 	if err != nil {
 		return err
@@ -162,7 +171,7 @@ func (st *Store) loadTables() error {
 	}
 	st.tables.load(f)
 	if len(f.DB) < st.opts.Databases {
-		return st.saveTables(st.tables.file())
+		return st.saveTables(st.tables.file(st.tables.current()))
 	}
 	return nil
 }
@@ -180,15 +189,15 @@ func (st *Store) saveTables(f tablesFile) error {
 
 // Truncate empties a database at once; its memory comes back in the background.
 func (st *Store) Truncate(db int) error {
-	return st.dropTables(func() { st.tables.fresh(db) })
+	return st.dropTables(func(byDB []*table) { byDB[db] = st.tables.fresh() })
 }
 
 // TruncateAll empties all databases at once.
 func (st *Store) TruncateAll() error {
 	below := st.log.OldestOpen()
-	err := st.dropTables(func() {
-		for db := range st.tables.byDB {
-			st.tables.fresh(db)
+	err := st.dropTables(func(byDB []*table) {
+		for db := range byDB {
+			byDB[db] = st.tables.fresh()
 		}
 	})
 	if err == nil {
@@ -197,21 +206,24 @@ func (st *Store) TruncateAll() error {
 	return err
 }
 
-func (st *Store) dropTables(f func()) error {
-	if err := st.tables.change(st.saveTables, f); err != nil {
+func (st *Store) dropTables(f func(byDB []*table)) error {
+	if err := st.changeTables(f); err != nil {
 		return err
 	}
 	st.sweep.ask()
 	return nil
 }
 
+// changeTables changes the map of databases, after all that was written before:
+// the map is in its file at once, what was written is when it is sealed.
+func (st *Store) changeTables(f func(byDB []*table)) error {
+	st.log.SealAll()
+	return st.tables.change(st.saveTables, f)
+}
+
 // Swap exchanges the contents of two databases.
 func (st *Store) Swap(a, b int) error {
-	return st.tables.change(st.saveTables, func() {
-		ta, tb := st.tables.of(a), st.tables.of(b)
-		st.tables.byDB[a].Store(tb)
-		st.tables.byDB[b].Store(ta)
-	})
+	return st.changeTables(func(byDB []*table) { byDB[a], byDB[b] = byDB[b], byDB[a] })
 }
 
 // Count tells how many keys a database has, and how many of them expire.
