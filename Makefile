@@ -23,7 +23,7 @@ test: lint unit race e2e crash ## everything that CI checks
 
 .PHONY: lint
 lint: ## formatting, go vet, staticcheck
-	@unformatted=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); \
+	@unformatted=$$($(TOOL) gofumpt -l .); \
 	if [ -n "$$unformatted" ]; then echo "run 'make format' for:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags invariants ./engine/... ./internal/...
@@ -31,7 +31,7 @@ lint: ## formatting, go vet, staticcheck
 
 .PHONY: format
 format: ## format all Go files
-	$(TOOL) gofumpt -w $$(git ls-files '*.go')
+	$(TOOL) gofumpt -w .
 
 .PHONY: unit
 unit: ## unit tests, the engine's also with its invariants compiled in

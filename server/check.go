@@ -152,15 +152,11 @@ func (c *Config) checkData(wrong complain) {
 			wrong("blob-url", "must begin with file://, s3://, azblob:// or gs://, not %q", c.BlobURL)
 		}
 	}
-	if c.Dir != "" {
-		return
+	if c.DiskLimit != 0 && c.BlobURL == "" {
+		wrong("disk-limit", "needs a shared tier where segments go instead; set blob-url")
 	}
-	// Without a directory there is nothing to spill to and nothing to keep.
-	if c.BlobURL != "" {
+	if c.Dir == "" && c.BlobURL != "" {
 		wrong("blob-url", "needs a data directory; set dir")
-	}
-	if c.DiskLimit != 0 {
-		wrong("disk-limit", "needs a data directory; set dir")
 	}
 }
 

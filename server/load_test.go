@@ -166,6 +166,7 @@ func TestChecksSayWhatDoesNotFitTogether(t *testing.T) {
 		{map[string]string{"memory-limit": "1MiB"}, "at least 8 segments"},
 		{map[string]string{"blob-url": "ftp://x"}, "must begin with file://"},
 		{map[string]string{"dir": "", "blob-url": "file:///x"}, "needs a data directory"},
+		{map[string]string{"disk-limit": "1GB"}, "--disk-limit needs a shared tier"},
 		{map[string]string{"admin-addr": "9736"}, "must be HOST:PORT"},
 		{map[string]string{"databases": "0"}, "--databases must be from 1"},
 		{map[string]string{"shutdown-timeout": "0s"}, "longer than 0s"},

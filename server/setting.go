@@ -69,7 +69,7 @@ func (c *Config) Settings() []Setting {
 		{data, "durability", "what an acknowledged write survives: none, checkpoint, everysec, always", false, parsedValue[store.Durability]{&c.Durability, store.ParseDurability, "mode"}},
 		{data, "checkpoint-every", "pause between checkpoints, which bound the time of recovery and are what durability checkpoint keeps; 0s: only on SAVE", false, durationValue{&c.CheckpointEvery}},
 		{data, "segment-size", "unit of allocation, flushing and cleaning; a data directory keeps the one it was made with", false, parsedValue[Size]{&c.SegmentSize, ParseSize, "size"}},
-		{data, "disk-limit", "how much local disk segments may use; 0: no limit", false, parsedValue[Size]{&c.DiskLimit, ParseSize, "size"}},
+		{data, "disk-limit", "how much local disk segments may use that the shared tier also holds; 0: no limit", false, parsedValue[Size]{&c.DiskLimit, ParseSize, "size"}},
 		{data, "blob-url", "shared cold tier: file:///path, s3://bucket, azblob://container, gs://bucket", false, textValue{&c.BlobURL}},
 
 		{memory, "memory-limit", "memory for records and index: a size such as 2GB or a share of the machine's such as 75%", false, parsedValue[Budget]{&c.MemoryLimit, ParseBudget, "size"}},
@@ -129,9 +129,8 @@ func (v intValue) Set(s string) error {
 
 type boolValue struct{ p *bool }
 
-func (v boolValue) String() string   { return strconv.FormatBool(*v.p) }
-func (v boolValue) Type() string     { return "bool" }
-func (v boolValue) IsBoolFlag() bool { return true }
+func (v boolValue) String() string { return strconv.FormatBool(*v.p) }
+func (v boolValue) Type() string   { return "bool" }
 func (v boolValue) Set(s string) error {
 	switch strings.ToLower(s) {
 	case "true", "yes", "on", "1":

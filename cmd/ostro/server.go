@@ -59,10 +59,7 @@ func addSettings(cmd *cobra.Command) *settingFlags {
 		if s.Key == "port" {
 			short = "p"
 		}
-		flag := cmd.Flags().VarPF(s.Value, s.Key, short, s.Doc)
-		if s.Type() == "bool" {
-			flag.NoOptDefVal = "true"
-		}
+		cmd.Flags().VarP(s.Value, s.Key, short, s.Doc) // Also a bool wants its value, as in Redis: --protected-mode no.
 	}
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("dir")
