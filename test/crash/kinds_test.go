@@ -63,6 +63,10 @@ func kinds() []kind {
 			deaths: []death{atBGSAVE, polite},
 		},
 		{
+			name: "transfers", durability: []string{"everysec", "always"}, args: []string{"--loops", "2", "--segment-size", "64KiB"},
+			transfers: 6, longest: 100 * time.Millisecond, deaths: []death{paused},
+		},
+		{
 			name: "flushing", durability: []string{"everysec", "always"}, args: []string{"--loops", "2", "--segment-size", "64KiB"},
 			writers: 1, transfers: 1, setters: 3, mix: usual, longest: 100 * time.Millisecond,
 		},

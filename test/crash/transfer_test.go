@@ -51,7 +51,7 @@ func (m *transfer) run(c *harness.Conn, _ bool) error {
 		if m.rng.IntN(4) == 0 {
 			broken, err = m.careful(c)
 		} else {
-			broken, err = m.blind(c, 1+m.rng.IntN(24))
+			broken, err = m.blind(c, 1+m.rng.IntN(100))
 		}
 		if broken || err != nil {
 			return err
