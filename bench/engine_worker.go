@@ -75,8 +75,10 @@ func newWorker(x *fixture, mix workload.Mix, batch int) (*worker, error) {
 	w.deck, w.readsOnly = mix.Deck(deckOps, 1), mix.ReadsOnly()
 	w.prefetch = prefetchBy(ss)
 	w.loadDeck = workload.Writes.Deck(roundOps, 1)
+	n := x.shape.keys.Len()
+	room := make([]byte, roundOps*n)
 	for i := range w.keyBytes {
-		w.keyBytes[i] = make([]byte, x.shape.keys.Len())
+		w.keyBytes[i] = room[i*n : (i+1)*n : (i+1)*n]
 		x.shape.keys.Put(w.keyBytes[i], 0)
 	}
 	w.change = w.changed
@@ -123,6 +125,7 @@ func (w *worker) run(stop *atomic.Bool) {
 // the operation (or the batch) with index sampled.
 func (w *worker) round(ids []uint32, deck []workload.Op, sampled int) error {
 	w.sampled = sampled
+	w.encode(ids, deck)
 	w.ss.Begin()
 	var waiting int
 	switch {
@@ -147,7 +150,7 @@ func (w *worker) round(ids []uint32, deck []workload.Op, sampled int) error {
 			return fmt.Errorf("fetch from disk: %w", err)
 		}
 		w.ss.Begin()
-		waiting = w.again(ids, deck, waiting)
+		waiting = w.again(deck, waiting)
 		w.ss.Seal()
 		w.ss.End()
 		if waiting < 0 {
@@ -168,12 +171,12 @@ func (w *worker) failure() error {
 // negative if one failed.
 func (w *worker) each(ids []uint32, deck []workload.Op) int {
 	waiting := 0
-	for i, id := range ids {
+	for i := range ids {
 		if i == w.sampled {
 			w.sampledAt = time.Now()
 		}
-		k := w.key(i, uint64(id), deck[i])
-		switch w.do(deck[i], k) {
+		k := w.ss.Key(0, w.keyBytes[i])
+		switch w.do(deck[i], &k) {
 		case store.OK:
 			if i == w.sampled {
 				w.latency.Record(int64(time.Since(w.sampledAt)), 1)
@@ -189,11 +192,11 @@ func (w *worker) each(ids []uint32, deck []workload.Op) int {
 }
 
 // again runs those that waited once more.
-func (w *worker) again(ids []uint32, deck []workload.Op, n int) int {
+func (w *worker) again(deck []workload.Op, n int) int {
 	waiting := 0
 	for _, i := range w.waiting[:n] {
-		op := deck[i]
-		switch w.do(op, &w.keys[i]) {
+		k := w.ss.Key(0, w.keyBytes[i])
+		switch w.do(deck[i], &k) {
 		case store.OK:
 			if w.sampled >= 0 && i/w.batch == w.sampled/w.batch {
 				w.latency.Record(int64(time.Since(w.sampledAt)), 1)
@@ -208,19 +211,21 @@ func (w *worker) again(ids []uint32, deck []workload.Op, n int) int {
 	return waiting
 }
 
-// key encodes the id that this operation is about.
-func (w *worker) key(i int, id uint64, op workload.Op) *store.Key {
-	if op == workload.Insert {
-		id = w.base + w.inserted
-		w.inserted++
+// encode writes the keys of the round, all of them before the first operation:
+// a key that was written just before it is read would stall its own lookup.
+func (w *worker) encode(ids []uint32, deck []workload.Op) {
+	for i, id32 := range ids {
+		id := uint64(id32)
+		if deck[i] == workload.Insert {
+			id = w.base + w.inserted
+			w.inserted++
+		}
+		if id >= w.base && id-w.base < w.inserted {
+			// Each worker inserts, and finds again, every n-th id.
+			id = w.base + (id-w.base)*w.workers + w.index
+		}
+		w.shape.keys.Patch(w.keyBytes[i], id)
 	}
-	if id >= w.base && id-w.base < w.inserted {
-		// Each worker inserts, and finds again, every n-th id.
-		id = w.base + (id-w.base)*w.workers + w.index
-	}
-	w.shape.keys.Patch(w.keyBytes[i], id)
-	w.keys[i] = w.ss.Key(0, w.keyBytes[i])
-	return &w.keys[i]
 }
 
 func (w *worker) do(op workload.Op, k *store.Key) store.Status {
@@ -263,7 +268,7 @@ func (w *worker) batches(ids []uint32, deck []workload.Op) int {
 			w.sampledAt = time.Now()
 		}
 		for i := from; i < to; i++ {
-			w.key(i, uint64(ids[i]), deck[i])
+			w.keys[i] = w.ss.Key(0, w.keyBytes[i])
 		}
 		w.prefetch(w.keys[from:to])
 		before := waiting
@@ -295,7 +300,7 @@ func (w *worker) readBatches(ids []uint32) int {
 			w.sampledAt = time.Now()
 		}
 		for i := from; i < to; i++ {
-			w.key(i, uint64(ids[i]), workload.Read)
+			w.keys[i] = w.ss.Key(0, w.keyBytes[i])
 		}
 		w.ss.GetBatch(w.keys[from:to], w.views[from:to], w.statuses[from:to])
 		hot := int64(0)
