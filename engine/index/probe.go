@@ -35,7 +35,7 @@ func (pr *Probe) Next() bool {
 		for pr.matches != 0 {
 			i := bits.TrailingZeros8(pr.matches)
 			pr.matches &= pr.matches - 1
-			if w := pr.at.load(i); w != 0 && sameTag(w, pr.place) {
+			if w := pr.at.load(i); w != 0 && sameTag(w, pr.place) && !pr.otherPlaceholder(i, w) {
 				pr.Word, pr.index = w, uint8(i)
 				return true
 			}
@@ -47,6 +47,15 @@ func (pr *Probe) Next() bool {
 		pr.open(next)
 	}
 }
+
+// otherPlaceholder tells whether w is a placeholder of another place, as far as
+// the index knows places: there is no record that would tell.
+func (pr *Probe) otherPlaceholder(i int, w uint64) bool {
+	return addressOf(w) == 0 && pr.at.extra(i) != uint64(pr.place>>48)
+}
+
+// Same tells whether both probes stand at one entry of one sub-table.
+func (pr *Probe) Same(o *Probe) bool { return pr.at == o.at && pr.index == o.index }
 
 // Address returns the address in the word that Next stopped at; 0 for the
 // placeholder of a key that a transaction has locked and that is absent.

@@ -210,33 +210,3 @@ func (ss *Session) haveChunks(m manifest, place record.Place) Status {
 	}
 	return all
 }
-
-// dropChunks removes the chunks of a replaced or deleted record, as far as
-// they are in memory. The cleaner finds the others: their record is gone.
-func (ss *Session) dropChunks(place record.Place, b []byte) {
-	m, ok := decodeManifest(b)
-	if !ok {
-		return
-	}
-	for n := range m.chunks() {
-		var buf [12]byte
-		k := chunkKey(place, m.id, n, &buf)
-		ss.dropChunk(&k)
-	}
-}
-
-func (ss *Session) dropChunk(k *Key) {
-	var pr index.Probe
-	for round := 0; ; round++ {
-		p, st := ss.find(k, &pr)
-		if st != OK {
-			return
-		}
-		at := pr.Address()
-		if ss.st.ix.Remove(&pr) {
-			ss.head.Died(at, uint32(p.Length()))
-			return
-		}
-		yield(round)
-	}
-}

@@ -40,6 +40,7 @@ type Store struct {
 
 	keeper   *Session // of the background
 	sweep    sweeper
+	doomed   doomed
 	room     room
 	work     workCounts
 	stop     context.CancelFunc

@@ -70,6 +70,7 @@ func (st *Store) sweepLoop(ctx context.Context) {
 			st.room.ask()
 		}
 		st.sweepExpired(ctx, ss)
+		st.dropDoomed(ctx, ss)
 	}
 }
 

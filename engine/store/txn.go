@@ -40,9 +40,10 @@ const (
 	opDelete
 )
 
-// errColliding is for keys that differ but share all bits that the index
-// knows, and are both absent: the second cannot be told from the first.
-var errColliding = errors.New("the transaction's keys wait for each other: use other keys")
+// errColliding is for absent keys that share all bits that the index knows, when
+// the index grew between them: the placeholder of the one cannot be told from
+// another transaction's any more. Next time it can.
+var errColliding = errors.New("the transaction waits for a key that nobody gives free: try again")
 
 // lockRounds bounds the wait for other transactions, which last microseconds.
 const lockRounds = 1 << 20
@@ -124,7 +125,7 @@ func (ss *Session) matchPastOwn(k *Key, pr *index.Probe, held int) (record.Ptr, 
 	for pr.Next() {
 		a := pr.Address()
 		if pr.Locked() {
-			if a != 0 && ss.holds(a, held) {
+			if ss.holds(a, pr, held) {
 				continue
 			}
 			return record.Ptr{}, Conflict
@@ -145,9 +146,12 @@ func (ss *Session) matchPastOwn(k *Key, pr *index.Probe, held int) (record.Ptr, 
 	return record.Ptr{}, NotFound
 }
 
-func (ss *Session) holds(a record.Address, held int) bool {
+// holds tells whether one of the first keys has the entry at a locked, or the
+// placeholder that pr stands at.
+func (ss *Session) holds(a record.Address, pr *index.Probe, held int) bool {
 	for i := range held {
-		if ss.tx.keys[i].pr.Address() == a {
+		own := &ss.tx.keys[i].pr
+		if own.Address() == a && (a != 0 || own.Same(pr)) {
 			return true
 		}
 	}
