@@ -57,9 +57,11 @@ func (c *call) stopped(st store.Status) verdict {
 		return cold
 	case store.Refused:
 		return c.fail(errOutOfMemory)
-	default:
-		return c.fail("ERR " + c.ss.Err().Error())
 	}
+	if err := c.ss.Err(); err != nil {
+		return c.fail("ERR " + err.Error())
+	}
+	return c.fail("ERR the store did not take the command (" + st.String() + "): try again")
 }
 
 // read gets the string at an argument's position. Where ok is false the command

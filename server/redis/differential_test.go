@@ -50,31 +50,74 @@ func newPair(t *testing.T, theirs, ours string, proto int) *pair {
 	return p
 }
 
+// comparison is a run of the same commands on both servers.
+type comparison struct {
+	t       *testing.T
+	g       *generator
+	pairs   []*pair
+	history []string
+}
+
 func compareServers(t *testing.T, g *generator, pairs ...*pair) {
-	var history []string
-	step := func(which int, args []string) {
-		history = append(history, fmt.Sprintf("%d> %s", which, strings.Join(quoteAll(args), " ")))
-		theirs, ours := pairs[which].do(t, args, history)
-		if why := agree(args, theirs, ours); why != "" {
-			t.Fatalf("seed %d, command %d: %s\nredis: %q\nostro: %q\n%s", g.seed, len(history), why,
-				clip(theirs.raw), clip(ours.raw), strings.Join(history[max(0, len(history)-25):], "\n"))
-		}
-	}
-	step(0, []string{"flushall"})
-	for len(history) < *differentialSteps {
-		which := g.rand.IntN(len(pairs))
-		p := pairs[which]
-		for _, args := range g.commands(p.multi, watching(pairs)) {
-			step(which, args)
-			p.follow(args)
-		}
+	t.Helper()
+	c := &comparison{t: t, g: g, pairs: pairs}
+	c.run(0, [][]string{{"flushall"}})
+	for len(c.history) < *differentialSteps {
+		c.run(c.draw())
 	}
 	for which, p := range pairs {
 		if p.multi {
-			step(which, []string{"exec"})
+			c.run(which, [][]string{{"exec"}})
 		}
 	}
 	compareContents(t, pairs[0])
+}
+
+// draw picks a connection and one command for it or, to be sent at once, several.
+func (c *comparison) draw() (which int, commands [][]string) {
+	which = c.g.rand.IntN(len(c.pairs))
+	burst := 1
+	if c.g.oneIn(4) {
+		burst += c.g.rand.IntN(30)
+	}
+	for len(commands) < burst {
+		for _, args := range c.g.commands(c.pairs[which].multi, watching(c.pairs)) {
+			c.pairs[which].follow(args)
+			commands = append(commands, args)
+		}
+	}
+	return which, commands
+}
+
+// run sends the commands to both servers and compares what they answer.
+func (c *comparison) run(which int, commands [][]string) {
+	c.t.Helper()
+	p := c.pairs[which]
+	c.check(p.theirs.sendAll(commands))
+	c.check(p.ours.sendAll(commands))
+	for _, args := range commands {
+		c.history = append(c.history, fmt.Sprintf("%d> %s", which, strings.Join(quoteAll(args), " ")))
+		theirs, err := p.theirs.receive()
+		c.check(err)
+		ours, err := p.ours.receive()
+		c.check(err)
+		if why := agree(args, theirs, ours); why != "" {
+			c.t.Fatalf("seed %d, command %d: %s\nredis: %q\nostro: %q\n%s", c.g.seed, len(c.history), why,
+				clip(theirs.raw), clip(ours.raw), c.last())
+		}
+	}
+}
+
+func (c *comparison) check(err error) {
+	c.t.Helper()
+	if err != nil {
+		c.t.Fatalf("seed %d, command %d: %v\n%s", c.g.seed, len(c.history), err, c.last())
+	}
+}
+
+// last is what was sent before it went wrong.
+func (c *comparison) last() string {
+	return strings.Join(c.history[max(0, len(c.history)-25):], "\n")
 }
 
 // follow notes whether the connection is inside MULTI and whether it watches keys.
@@ -95,13 +138,12 @@ func watching(pairs []*pair) bool {
 	return slices.ContainsFunc(pairs, func(p *pair) bool { return p.watching || p.multi })
 }
 
-func (p *pair) do(t *testing.T, args, history []string) (theirs, ours *reply) {
+func (p *pair) do(t *testing.T, args ...string) (theirs, ours *reply) {
 	t.Helper()
-	theirs, err1 := p.theirs.do(args...)
-	ours, err2 := p.ours.do(args...)
-	if err1 != nil || err2 != nil {
-		t.Fatalf("redis: %v, ostro: %v\n%s", err1, err2, strings.Join(history[max(0, len(history)-25):], "\n"))
-	}
+	theirs, err := p.theirs.do(args...)
+	must(t, err)
+	ours, err = p.ours.do(args...)
+	must(t, err)
 	return theirs, ours
 }
 
@@ -175,8 +217,8 @@ func sameTime(theirs, ours *reply) string {
 func compareContents(t *testing.T, p *pair) {
 	t.Helper()
 	for db := range 16 {
-		p.do(t, []string{"select", strconv.Itoa(db)}, nil)
-		keys, ours := p.do(t, []string{"keys", "*"}, nil)
+		p.do(t, "select", strconv.Itoa(db))
+		keys, ours := p.do(t, "keys", "*")
 		if why := sameItems(keys, ours); why != "" {
 			t.Fatalf("database %d: %s\nredis: %q\nostro: %q", db, why, keys.raw, ours.raw)
 		}
@@ -185,7 +227,7 @@ func compareContents(t *testing.T, p *pair) {
 		}
 		for _, k := range keys.items {
 			for _, args := range [][]string{{"type", k.text}, {"get", k.text}, {"pexpiretime", k.text}} {
-				if a, b := p.do(t, args, nil); agree(args, a, b) != "" {
+				if a, b := p.do(t, args...); agree(args, a, b) != "" {
 					t.Errorf("%q in database %d: redis %q, ostro %q", args, db, a.raw, b.raw)
 				}
 			}

@@ -109,7 +109,7 @@ func (c *call) execPart(part []queued, watch []watched) execOutcome {
 func (c *call) execLocked(part []queued, watch []watched) execOutcome {
 	keys := c.execKeys(part, watch)
 	if len(keys) > 0 {
-		if st := c.ss.Lock(keys); st != store.OK {
+		if st := c.lock(keys); st != store.OK {
 			return c.execFailed(part, st)
 		}
 		if outcome := c.verify(watch); outcome != execDone {

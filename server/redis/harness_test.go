@@ -82,11 +82,16 @@ func dialRaw(t testing.TB, addr string) *rawClient {
 	return &rawClient{conn: conn, in: bufio.NewReader(conn)}
 }
 
-func (c *rawClient) send(args ...string) error {
+func (c *rawClient) send(args ...string) error { return c.sendAll([][]string{args}) }
+
+// sendAll sends commands at once, without waiting for replies in between.
+func (c *rawClient) sendAll(commands [][]string) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "*%d\r\n", len(args))
-	for _, a := range args {
-		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+	for _, args := range commands {
+		fmt.Fprintf(&b, "*%d\r\n", len(args))
+		for _, a := range args {
+			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
+		}
 	}
 	if err := c.conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 		return err

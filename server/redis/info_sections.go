@@ -28,7 +28,7 @@ func (s *Server) infoServer(w *infoWriter) {
 	w.line("go_version", runtime.Version())
 	w.line("process_id", os.Getpid())
 	w.line("run_id", s.books.runID())
-	w.line("tcp_port", max(s.cfg.Port, 0))
+	w.line("tcp_port", s.port())
 	w.line("server_time_usec", now.UnixMicro())
 	w.line("uptime_in_seconds", up)
 	w.line("uptime_in_days", up/86400)

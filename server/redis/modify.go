@@ -68,10 +68,23 @@ func (c *call) atomically(keys []store.Key, body func() verdict) verdict {
 	if c.conn.multi.active {
 		return body()
 	}
-	if st := c.ss.Lock(keys); st != store.OK {
+	if st := c.lock(keys); st != store.OK {
 		return c.stopped(st)
 	}
 	return c.commit(body)
+}
+
+// lockTries bounds how often a transaction begins again because a record changed
+// under its hands.
+const lockTries = 1000
+
+func (c *call) lock(keys []store.Key) (st store.Status) {
+	for range lockTries {
+		if st = c.ss.Lock(keys); st != store.Conflict {
+			break
+		}
+	}
+	return st
 }
 
 // commit runs body in the open transaction and ends it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 
@@ -34,7 +35,7 @@ func parameters() []parameter {
 		{"dir", func(s *Server) string { return s.store.Options().Dir }, nil},
 		{"databases", func(s *Server) string { return strconv.Itoa(s.cfg.Databases) }, nil},
 
-		{"port", func(s *Server) string { return strconv.Itoa(max(s.cfg.Port, 0)) }, nil},
+		{"port", func(s *Server) string { return strconv.Itoa(s.port()) }, nil},
 		{"bind", func(s *Server) string { return strings.Join(s.cfg.Binds, " ") }, nil},
 		{"unixsocket", func(s *Server) string { return s.cfg.UnixSocket }, nil},
 		{"unixsocketperm", func(s *Server) string { return strconv.FormatUint(uint64(s.cfg.UnixSocketPerm), 8) }, nil},
@@ -136,9 +137,21 @@ func parseMemory(value string) (int64, error) {
 	return int64(n) * unit, nil
 }
 
+// setMaxmemory refuses limits that the store cannot work in.
 func setMaxmemory(s *Server, value string) (func(), error) {
 	n, err := parseMemory(value)
+	if least := int64(8 * s.store.Options().SegmentBytes); err == nil && n != 0 && n < least {
+		err = fmt.Errorf("argument must be 0 for no limit or at least %d, eight segments", least)
+	}
 	return func() { s.store.SetMemoryLimit(n, s.store.Options().Policy) }, err
+}
+
+// port is the TCP port that clients connect to, 0 if there is none.
+func (s *Server) port() int {
+	if a, ok := s.Addr().(*net.TCPAddr); ok {
+		return a.Port
+	}
+	return 0
 }
 
 // memoryPolicy is the store's policy by Redis' name. There is nowhere to spill to
