@@ -156,7 +156,7 @@ func (v *verdict) judge(r *segmentReport) {
 	switch r.State {
 	case stateCorrupt:
 		f.Severity = damage
-		f.What = fmt.Sprintf("%s; %d entries before that are whole, %s from there on are not", r.Problem, r.Entries, server.Size(r.LostBytes).Short())
+		f.What = fmt.Sprintf("%s; %s before that stand whole, %s from there on do not", r.Problem, counted(int64(r.Entries), "entry"), server.Size(r.LostBytes).Short())
 		f.Advice = "restore the file from a backup or a replica; else `ostro check " + v.Dir + " --repair --quarantine` gives the damaged part up"
 	case stateFormat:
 		f.Severity = damage
@@ -168,7 +168,7 @@ func (v *verdict) judge(r *segmentReport) {
 		f.Advice = "the next start drops it, and so does --repair"
 		if r.SealsBeyond > 0 {
 			f.Severity = damage
-			f.What = fmt.Sprintf("%s after byte %d cannot be trusted, although %d seals follow: bytes were damaged, or power was lost before a sync", server.Size(r.LostBytes).Short(), r.UsedBytes, r.SealsBeyond)
+			f.What = fmt.Sprintf("%s after byte %d do not verify, yet hold %s: bytes were damaged, or power was lost before a sync", server.Size(r.LostBytes).Short(), r.UsedBytes, counted(int64(r.SealsBeyond), "seal"))
 			f.Advice = "after a loss of power this is the last moment that `durability: everysec` gives up, and the next start goes on without it; else restore the file from a backup"
 		}
 	case stateStale:
@@ -215,7 +215,7 @@ func (v *verdict) print(out io.Writer) {
 		}
 		fmt.Fprintf(out, "%s: %s: %s.\n  %s.\n", f.Severity, name, f.What, upperFirst(next))
 	}
-	fmt.Fprintf(out, "Verified %d segments, %s: %s entries in %s sealed batches.\n", v.Segments, server.Size(v.Bytes).Short(), thousands(v.Entries), thousands(v.Batches))
+	fmt.Fprintf(out, "Verified %s of %s: %s, %s.\n", counted(int64(v.Segments), "segment"), server.Size(v.Bytes).Short(), counted(v.Entries, "entry"), counted(v.Batches, "seal"))
 	if v.Whole {
 		fmt.Fprintf(out, "%s is whole.\n", v.Dir)
 		return

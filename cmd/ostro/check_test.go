@@ -77,7 +77,7 @@ func TestAWholeDirectoryIsWhole(t *testing.T) {
 		3: make([]byte, testSegmentBytes),              // prepared
 	})
 	out, err := ostro(t, "check", dir)
-	if err != nil || !strings.Contains(out, dir+" is whole.") || !strings.Contains(out, "6 entries in 3 sealed batches") {
+	if err != nil || !strings.Contains(out, dir+" is whole.") || !strings.Contains(out, "6 entries, 3 seals") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
@@ -155,7 +155,7 @@ func TestSealsBehindATearMeanThatMoreThanATailIsLost(t *testing.T) {
 	b.put(2, "b").seal(false).put(3, "c").seal(false)
 	b.bytes[at+25] ^= 1 // in b's key
 	out, err := ostro(t, "check", writeDataDir(t, map[record.SegmentID][]byte{1: b.bytes}))
-	if exitCode(err) != exitDamaged || !strings.Contains(out, "although 1 seals follow") {
+	if exitCode(err) != exitDamaged || !strings.Contains(out, "yet hold 1 seal") {
 		t.Fatalf("exit %d\n%s", exitCode(err), out)
 	}
 }

@@ -95,12 +95,12 @@ func (s *surveyed) print(out io.Writer) {
 	if used > 0 {
 		share = float64(live) / float64(used) * 100
 	}
-	fmt.Fprintf(out, "\n%d segments, %s of files, %s used, %.0f%% of it alive\n", len(s.segments), server.Size(files).Short(), server.Size(used).Short(), share)
+	fmt.Fprintf(out, "\n%s, %s of files, %s used, %.0f%% of it alive\n", counted(int64(len(s.segments)), "segment"), server.Size(files).Short(), server.Size(used).Short(), share)
 	for _, db := range slices.Sorted(maps.Keys(s.keys)) {
-		fmt.Fprintf(out, "database %d: %s keys\n", db, thousands(s.keys[db]))
+		fmt.Fprintf(out, "database %d: %s\n", db, counted(s.keys[db], "key"))
 	}
 	if s.expired > 0 {
-		fmt.Fprintf(out, "%s records are past their time and wait for the cleaner\n", thousands(s.expired))
+		fmt.Fprintf(out, "%s past their time, waiting for the cleaner\n", counted(s.expired, "record"))
 	}
 	for _, r := range s.segments {
 		if r.Problem != "" {

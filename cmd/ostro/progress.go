@@ -154,3 +154,16 @@ func thousands(n int64) string {
 	}
 	return sign + digits
 }
+
+// counted writes a number and what it counts: 1 key, 2 keys, 3 entries.
+func counted(n int64, what string) string {
+	stem, y := strings.CutSuffix(what, "y")
+	switch {
+	case n == 1:
+	case y && what != "key":
+		what = stem + "ies"
+	default:
+		what += "s"
+	}
+	return thousands(n) + " " + what
+}

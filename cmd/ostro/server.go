@@ -140,10 +140,19 @@ func startNode(loaded server.Loaded, log *slog.Logger, bar *progressBar, signals
 	}
 }
 
+// graceAfterSignal is how long further signals are taken for echoes of the
+// first: a terminal and whatever started the server often send one each.
+const graceAfterSignal = time.Second
+
 func forceOnSignal(log *slog.Logger, signals <-chan os.Signal) {
-	s := <-signals
-	log.Error("ended at once by a second signal; the next start recovers from the log", "signal", s.String())
-	os.Exit(exitFailure)
+	began := time.Now()
+	for s := range signals {
+		if time.Since(began) < graceAfterSignal {
+			continue
+		}
+		log.Error("ended at once by a second signal; the next start recovers from the log", "signal", s.String())
+		os.Exit(exitFailure)
+	}
 }
 
 // logEvery is how often recovery is logged when there is no terminal.
