@@ -11,6 +11,8 @@ import (
 	"github.com/aws/smithy-go"
 	"gocloud.dev/gcerrors"
 	"google.golang.org/api/googleapi"
+
+	"github.com/ostrodb/ostro/engine/device"
 )
 
 const statusBeyondTheEnd = http.StatusRequestedRangeNotSatisfiable
@@ -21,6 +23,9 @@ func explain(err error) error {
 	if err == nil {
 		return nil
 	}
+	if e := (*azcore.ResponseError)(nil); errors.As(err, &e) {
+		err = brief{fmt.Sprintf("Azure answered %d %s", e.StatusCode, e.ErrorCode), err}
+	}
 	switch gcerrors.Code(err) {
 	case gcerrors.NotFound:
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -30,10 +35,22 @@ func explain(err error) error {
 	return err
 }
 
+// brief is an error whose own text is a page long.
+type brief struct {
+	text string
+	error
+}
+
+func (b brief) Error() string { return b.text }
+func (b brief) Unwrap() error { return b.error }
+
 // Retryable takes what is not plainly the request's own fault for passing: the
 // network, a server that is busy, restarting or broken, two conditional requests
 // that met (409), and bytes that arrived damaged.
 func (b *bucket) Retryable(err error) bool {
+	if errors.Is(err, device.ErrCorrupt) {
+		return false
+	}
 	switch gcerrors.Code(err) {
 	case gcerrors.NotFound, gcerrors.AlreadyExists, gcerrors.InvalidArgument, gcerrors.FailedPrecondition,
 		gcerrors.PermissionDenied, gcerrors.Unimplemented, gcerrors.Canceled:
