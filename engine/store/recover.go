@@ -227,6 +227,9 @@ func (ss *Session) fetchNow() {
 		if err != nil {
 			ss.st.opts.Logger.Error("a cold record cannot be read", "address", a, "error", err)
 			b = unreadable
+			if s := ss.st.log.Segment(a.Slot()); s != nil {
+				id = s.ID // Or it would be asked for again and again.
+			}
 		}
 		if ss.stash == nil || len(ss.stash) > 1024 {
 			ss.stash = map[record.Address]fetched{}

@@ -208,7 +208,13 @@ func (st *Store) restore(ctx context.Context) error {
 	for n, m := range st.tier.man.Segments {
 		st.opts.Progress(Progress{Stage: "restore from the blob tier", Done: int64(n), Total: int64(len(st.tier.man.Segments)), Unit: "segments"})
 		if _, ok := slices.BinarySearch(local, m.ID); ok {
-			continue
+			whole, err := st.holdsWhole(m)
+			if err != nil {
+				return err
+			}
+			if whole {
+				continue
+			}
 		}
 		if err := st.restoreOne(ctx, m); err != nil {
 			return fmt.Errorf("restore segment %d from the blob tier: %w", m.ID, err)
@@ -217,6 +223,22 @@ func (st *Store) restore(ctx context.Context) error {
 	return nil
 }
 
+// holdsWhole tells whether the local disk has all of a segment of the tier, and
+// removes what it has otherwise: a process died while it restored or closed it.
+func (st *Store) holdsWhole(m device.ManifestSegment) (bool, error) {
+	f, err := st.dev.Open(m.ID)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if f.Size() == m.Bytes {
+		return true, nil
+	}
+	return false, st.dev.Remove(m.ID)
+}
+
+// restoreOne writes a segment to a file that is too long, and cuts it when all
+// is there: so a file of the right size is whole.
 func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error {
 	b := make([]byte, m.Bytes)
 	if _, err := st.tier.blob.ReadAt(ctx, m.ID, b, 0); err != nil {
@@ -225,7 +247,7 @@ func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error
 	if crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) != m.CRC {
 		return device.ErrCorrupt
 	}
-	f, err := st.dev.Create(m.ID, len(b))
+	f, err := st.dev.Create(m.ID, len(b)+record.SealBytes)
 	if err != nil {
 		return err
 	}
@@ -233,7 +255,10 @@ func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error
 	if _, err := f.WriteAt(b, 0); err != nil {
 		return err
 	}
-	return f.Sync()
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return f.Cut(m.Bytes)
 }
 
 // markRemote tells recovered segments that the tier holds them.
