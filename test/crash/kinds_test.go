@@ -11,13 +11,14 @@ type kind struct {
 	mix                         mix
 	longest                     time.Duration // under load before a kill
 	deaths                      []death       // besides plain kills
+	blob                        bool          // closed segments go to a shared tier
 }
 
 var (
 	// usual does a little of everything.
-	usual = mix{keys: 300, valueBytes: 200, largeBytes: 600_000, flushes: true}
+	usual = mix{keys: 300, valueBytes: 200, largeBytes: 600_000, saves: true, flushes: true}
 	// churn overwrites more than fits into the memory that it gets.
-	churn = mix{keys: 3000, valueBytes: 1000, largeBytes: 300_000, overwrite: true}
+	churn = mix{keys: 3000, valueBytes: 1000, largeBytes: 300_000, saves: true, overwrite: true}
 	// saved makes checkpoints, where nothing else keeps anything.
 	saved = mix{keys: 300, valueBytes: 200, largeBytes: 300_000, saves: true}
 )
@@ -72,8 +73,8 @@ func kinds() []kind {
 		},
 		{
 			name: "checkpoint-cleaning", durability: []string{"checkpoint"}, args: tight,
-			writers: 2, transfers: 2, mix: mix{keys: 3000, valueBytes: 1000, largeBytes: 300_000, overwrite: true, saves: true},
-			longest: 400 * time.Millisecond, deaths: []death{atBGSAVE, atBGSAVE, polite},
+			writers: 2, transfers: 2, mix: churn, longest: 400 * time.Millisecond,
+			deaths: []death{atBGSAVE, atBGSAVE, polite},
 		},
 		{
 			name: "none", durability: []string{"none"}, args: []string{"--loops", "2", "--segment-size", "256KiB"},
@@ -89,6 +90,15 @@ func kinds() []kind {
 			name: "defaults", durability: everysec,
 			writers: 4, transfers: 2, setters: 1, mix: mix{keys: 3000, valueBytes: 400, largeBytes: 3_000_000, flushes: true},
 			longest: 500 * time.Millisecond, deaths: []death{resumed, polite},
+		},
+		{
+			name: "cache", durability: []string{"everysec", "always"}, args: append([]string{"--memory-policy", "evict"}, tight...),
+			writers: 3, mix: mix{keys: 4000, valueBytes: 1000, largeBytes: 100_000, saves: true, cache: true},
+			longest: 400 * time.Millisecond, deaths: []death{atBGSAVE, polite},
+		},
+		{
+			name: "blob", durability: everysec, args: append([]string{"--disk-limit", "1MiB"}, tight...), blob: true,
+			writers: 2, transfers: 2, mix: churn, longest: 3 * time.Second, deaths: []death{atBGSAVE, polite},
 		},
 	}
 }

@@ -20,7 +20,7 @@ type life struct {
 	kind   kind
 	rng    *rand.Rand
 	budget *budget
-	dir    string
+	root   string // holds data, and blob if there is such a tier
 
 	durability string
 	server     *harness.Server
@@ -34,8 +34,12 @@ type life struct {
 }
 
 func newLife(t *testing.T, k kind, seed uint64, b *budget) *life {
+	t.Helper()
 	l := &life{t: t, kind: k, rng: rand.New(rand.NewPCG(seed, 0)), budget: b}
-	l.dir = filepath.Join(scratch, fmt.Sprintf("%s-%d", k.name, seed))
+	l.root = filepath.Join(scratch, fmt.Sprintf("%s-%d", k.name, seed))
+	if err := os.MkdirAll(filepath.Join(l.root, "blob"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	l.bank.held = map[string]int{}
 	n := uint64(1)
 	source := func() *rand.Rand { n++; return rand.New(rand.NewPCG(seed, n)) }
@@ -86,19 +90,24 @@ func (l *life) fail(err error) {
 	for _, s := range l.trail {
 		trail += "\n  " + s
 	}
-	l.t.Fatalf("%s: %v\nlife:%s\nthe data directory as the last kill left it: %s\nserver's log:\n%s", l.kind.name, err, trail, l.before(), tail(l.server.Log(), 4000))
+	l.t.Fatalf("%s: %v\nlife:%s\nthe directory as the last kill left it: %s\nserver's log:\n%s", l.kind.name, err, trail, l.before(), tail(l.server.Log(), 4000))
 }
 
 func tail(s string, n int) string { return s[max(len(s)-n, 0):] }
 
 // before is where the directory is copied to, as a kill left it.
-func (l *life) before() string { return l.dir + ".before" }
+func (l *life) before() string { return l.root + ".before" }
+
+func (l *life) data() string { return filepath.Join(l.root, "data") }
 
 // launch starts a server on the directory. Its durability may change from one
 // start to the next.
 func (l *life) launch() {
 	l.durability = l.kind.durability[l.rng.IntN(len(l.kind.durability))]
-	args := append([]string{"--dir", l.dir, "--durability", l.durability, "--checkpoint-every", "0"}, l.kind.args...)
+	args := append([]string{"--dir", l.data(), "--durability", l.durability, "--checkpoint-every", "0"}, l.kind.args...)
+	if l.kind.blob {
+		args = append(args, "--blob-url", "file://"+filepath.Join(l.root, "blob"))
+	}
 	l.server = harness.Launch(l.t, binary, args...)
 }
 
@@ -119,8 +128,17 @@ func (l *life) keep() {
 	if err := os.RemoveAll(l.before()); err != nil {
 		l.t.Fatal(err)
 	}
-	if out, err := exec.Command("cp", "-a", "--reflink=auto", "--sparse=always", l.dir, l.before()).CombinedOutput(); err != nil {
+	if out, err := exec.Command("cp", "-a", "--reflink=auto", "--sparse=always", l.root, l.before()).CombinedOutput(); err != nil {
 		l.t.Fatalf("copy the data directory: %v\n%s", err, out)
+	}
+}
+
+// check lets `ostro check` look at the directory of a dead server.
+func (l *life) check() {
+	l.t.Helper()
+	if out, err := exec.Command(binary, "check", l.data()).CombinedOutput(); err != nil {
+		l.keep()
+		l.fail(fmt.Errorf("ostro check: %w\n%s", err, out))
 	}
 }
 

@@ -38,6 +38,7 @@ type mix struct {
 	overwrite  bool // little else than SET
 	saves      bool
 	flushes    bool // also SWAPDB
+	cache      bool // the server may forget: only what needs no old value
 }
 
 // next invents an operation and looks ahead past it.
@@ -58,6 +59,8 @@ func (a *author) pick() op {
 		return op{commands: [][]string{{"SAVE"}}, want: []string{anyReply}, save: true}
 	case n < 30:
 		return a.large()
+	case a.mix.cache:
+		return cached[a.rng.IntN(len(cached))](a)
 	case n < 400:
 		return a.multi()
 	case n < 800:
@@ -73,6 +76,14 @@ var singles = []func(*author) op{
 	(*author).set, (*author).set, (*author).set, (*author).get, (*author).incr, (*author).incr,
 	(*author).del, (*author).getdel, (*author).appendTo, (*author).mset, (*author).setnx,
 	(*author).getset, (*author).setrange, (*author).rename, (*author).copyTo, (*author).lasting,
+}
+
+// cached are operations that answer and do the same whatever was forgotten.
+var cached = []func(*author) op{(*author).set, (*author).set, (*author).set, (*author).mset, (*author).expiring, (*author).forget}
+
+func (a *author) forget() op {
+	k := a.key("s")
+	return one(anyReply, []change{{act: dropKey, key: k}}, "DEL", k)
 }
 
 func (a *author) single() op { return singles[a.rng.IntN(len(singles))](a) }
@@ -251,7 +262,7 @@ func (a *author) expiring() op {
 func (a *author) large() op {
 	k := "b:" + strconv.Itoa(a.rng.IntN(8))
 	if a.rng.IntN(4) == 0 {
-		return one(strconv.Itoa(b2i(a.has(k))), []change{{act: dropKey, key: k}}, "UNLINK", k)
+		return one(anyReply, []change{{act: dropKey, key: k}}, "UNLINK", k)
 	}
 	v := a.filled(1 + a.rng.IntN(a.mix.largeBytes))
 	return one("OK", puts(k, v), "SET", k, v)

@@ -24,7 +24,7 @@ func (w *writer) verify(c *harness.Conn, least int64) error {
 			return err
 		}
 	}
-	m := newMatch(w.base.clone(), found)
+	m := newMatch(w.base.clone(), found, w.mix.cache)
 	best, fewest := 0, m.count()
 	for n := 0; ; n++ {
 		if m.count() == 0 {
@@ -42,12 +42,12 @@ func (w *writer) verify(c *harness.Conn, least int64) error {
 	return w.explain(found, least, best)
 }
 
-// takeUp makes what was found the writer's new beginning. What has expired is
-// gone for good.
+// takeUp makes what was found the writer's new beginning. What has expired or
+// was forgotten is gone for good.
 func (w *writer) takeUp(im *image, found [2]dump, n int64) {
 	for i := range im {
 		for k, e := range im[i] {
-			if _, ok := found[i].keys[k]; !ok && e.expireAt != 0 {
+			if _, ok := found[i].keys[k]; !ok && (e.expireAt != 0 || w.mix.cache) {
 				delete(im[i], k)
 			}
 		}
@@ -62,10 +62,11 @@ type match struct {
 	image *image
 	found [2]dump
 	wrong [2]map[string]struct{}
+	cache bool // keys may be missing
 }
 
-func newMatch(im *image, found [2]dump) *match {
-	m := &match{image: im, found: found}
+func newMatch(im *image, found [2]dump, cache bool) *match {
+	m := &match{image: im, found: found, cache: cache}
 	m.all()
 	return m
 }
@@ -88,7 +89,8 @@ func (m *match) all() {
 // look compares one key.
 func (m *match) look(db int, key string) {
 	e, has := m.image[db][key]
-	if m.found[db].explained(key, e, has) {
+	_, there := m.found[db].keys[key]
+	if m.cache && !there || m.found[db].explained(key, e, has) {
 		delete(m.wrong[db], key)
 	} else {
 		m.wrong[db][key] = struct{}{}
@@ -124,7 +126,7 @@ func (d *dump) explained(key string, e entry, has bool) bool {
 
 // explain tells how far the server is from the prefix that fits it best.
 func (w *writer) explain(found [2]dump, least int64, best int) error {
-	m := newMatch(w.base.clone(), found)
+	m := newMatch(w.base.clone(), found, w.mix.cache)
 	for _, o := range w.queue[:best] {
 		m.step(o.changes)
 	}

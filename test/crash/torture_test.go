@@ -35,12 +35,13 @@ func live(t *testing.T, k kind, seed uint64, b *budget) {
 		}
 	}
 	l.server.Kill()
+	l.check()
 	if testing.Verbose() {
 		for _, s := range l.trail {
 			t.Logf("%s: %s", k.name, s)
 		}
 	}
-	for _, dir := range []string{l.dir, l.before()} {
+	for _, dir := range []string{l.root, l.before()} {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
