@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -90,6 +92,25 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 			verify(t, serve(t, dir, "--durability", durability).client(), 5000, value)
 		})
 	}
+}
+
+func TestASignalThatComesTwiceAtOnceStillStopsInGoodOrder(t *testing.T) {
+	dir := t.TempDir()
+	p := serve(t, dir)
+	text, err := os.ReadFile(filepath.Join(dir, "LOCK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		if err := syscall.Kill(pid, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.ended().wants(t, 0, `"msg":"stopped"`)
 }
 
 func TestAGracefulStopKeepsEverythingUnderCheckpointDurability(t *testing.T) {
