@@ -2,6 +2,7 @@ package redis
 
 import (
 	"math"
+	"strings"
 
 	"github.com/ostrodb/ostro/engine/store"
 )
@@ -74,7 +75,7 @@ func (c *call) expireOptions() (o expireOptions, ok bool) {
 		case c.is(i, "lt"):
 			o.lt = true
 		default:
-			c.out.Error("ERR Unsupported option " + cString(c.args[i]))
+			c.out.Error("ERR Unsupported option " + strings.TrimRight(cString(c.args[i]), "\r\n"))
 			return o, false
 		}
 	}

@@ -128,7 +128,7 @@ func (g *generator) command(inMulti bool) []string {
 // replies are compared as they are.
 func repeatable(args []string) bool {
 	switch args[0] {
-	case "keys", "randomkey", "ttl", "pttl", "expiretime", "pexpiretime", "memory":
+	case "keys", "scan", "randomkey", "ttl", "pttl", "expiretime", "pexpiretime", "memory":
 		return false
 	}
 	return true
