@@ -42,17 +42,18 @@ unit: ## unit tests, the engine's also with its invariants compiled in
 race: ## unit tests under the race detector
 	$(GO) test -race -short $(RACY)
 
+# The binary is no input that the test cache knows of: -count=1.
 .PHONY: e2e
 e2e: ## the binary from outside, with redis-cli and go-redis
-	$(GO) test ./test/e2e
+	$(GO) test -count=1 ./test/e2e
 
 .PHONY: crash
 crash: ## kill the server a few times under load; nothing acknowledged may be lost
-	$(GO) test ./test/crash
+	$(GO) test -count=1 ./test/crash
 
 .PHONY: torture
 torture: ## the same for KILLS=300 kills
-	$(GO) test ./test/crash -timeout 0 -v -kills $(KILLS)
+	$(GO) test -count=1 ./test/crash -timeout 0 -v -kills $(KILLS)
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for a little while
