@@ -1,7 +1,9 @@
 package hlog
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"unsafe"
 
@@ -227,5 +229,8 @@ func (l *Log) DropFile(s *Segment) error {
 	s.file = nil
 	l.mu.Unlock()
 	file.Close()
-	return l.opts.Device.Remove(s.ID)
+	if err := l.opts.Device.Remove(s.ID); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil // It was cleaned away at the same time.
 }

@@ -97,17 +97,34 @@ func (st *Store) uploadSome(ctx context.Context) error {
 		}
 		done, segs = append(done, m), append(segs, s)
 	}
-	if len(done) == 0 {
+	return st.announceUploads(ctx, segs, done)
+}
+
+// announceUploads says in the manifest what was uploaded, but for what was
+// cleaned away meanwhile: it would come back in a recovery, though the
+// tombstones of its records may be gone. No segment is cleaned at that moment.
+func (st *Store) announceUploads(ctx context.Context, segs []*hlog.Segment, done []device.ManifestSegment) error {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	var there []device.ManifestSegment
+	for i, s := range segs {
+		if st.log.ByID(s.ID) == s {
+			there = append(there, done[i])
+		} else if err := st.tier.blob.Remove(ctx, s.ID); err != nil {
+			st.opts.Logger.Warn("a segment stays in the blob tier as garbage", "segment", s.ID, "error", err)
+		}
+	}
+	if len(there) == 0 {
 		return nil
 	}
-	err := st.tier.change(ctx, func(m *device.Manifest) { m.Segments = append(m.Segments, done...) })
+	err := st.tier.change(ctx, func(m *device.Manifest) { m.Segments = append(m.Segments, there...) })
 	if err != nil {
 		return err
 	}
 	for _, s := range segs {
-		s.SetRemote()
+		s.SetRemote() // Of those that are gone nobody asks.
 	}
-	st.work.uploaded.Add(int64(len(segs)))
+	st.work.uploaded.Add(int64(len(there)))
 	return nil
 }
 
