@@ -166,7 +166,7 @@ func recoveryProgress(log *slog.Logger, bar *progressBar) func(store.Progress) {
 	var last time.Time
 	var stage string
 	return func(p store.Progress) {
-		if p.Stage == stage && time.Since(last) < logEvery {
+		if p.Total == 0 || p.Stage == stage && time.Since(last) < logEvery {
 			return
 		}
 		stage, last = p.Stage, time.Now()
