@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -128,7 +129,8 @@ func oneShot(c *client, p *printer, args []string, o *cliOptions) error {
 // ending forgives a server that hangs up because it was told to.
 func ending(args []string, err error) error {
 	name := strings.ToLower(args[0])
-	if (name == "shutdown" || name == "quit") && errors.Is(err, io.EOF) {
+	hungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	if (name == "shutdown" || name == "quit") && hungUp {
 		return nil
 	}
 	return err
