@@ -194,13 +194,17 @@ func (n *Node) Stop(ctx context.Context) error {
 
 func (n *Node) close(ctx context.Context) error {
 	var errs []error
+	closeStore := (*store.Store).Close
 	if front := n.redis.Load(); front != nil {
+		if !front.ShutdownSaves() {
+			closeStore = (*store.Store).CloseUnsaved
+		}
 		if err := front.Shutdown(ctx); err != nil {
 			n.log.Warn("clients were cut off", "err", err)
 		}
 	}
 	if opened := n.store.Load(); opened != nil {
-		errs = append(errs, closeWithin(ctx, opened))
+		errs = append(errs, within(ctx, func() error { return closeStore(opened) }))
 	}
 	if n.admin != nil {
 		errs = append(errs, n.admin.Close(ctx))
@@ -208,9 +212,10 @@ func (n *Node) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func closeWithin(ctx context.Context, s *store.Store) error {
+// within waits for f no longer than ctx lasts.
+func within(ctx context.Context, f func() error) error {
 	done := make(chan error, 1)
-	go func() { done <- s.Close() }()
+	go func() { done <- f() }()
 	select {
 	case err := <-done:
 		return err

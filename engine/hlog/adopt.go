@@ -87,7 +87,8 @@ func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
 }
 
 // AdoptKnown takes a closed segment into the log that a snapshot describes. It
-// is read only if it is to be in memory, and not scanned.
+// is read, and scanned for damage, only if it is to be in memory; the others'
+// records are checked one by one when they are fetched.
 func (l *Log) AdoptKnown(f Found, inMemory bool, sum Summary) (*Segment, error) {
 	s := &Segment{ID: f.ID, file: f.file, created: sum.Created, horizon: sum.Horizon, table: sum.Table, mixed: sum.Mixed, known: true, synced: true}
 	s.closed.Store(true)
@@ -95,6 +96,10 @@ func (l *Log) AdoptKnown(f Found, inMemory bool, sum Summary) (*Segment, error) 
 	s.Tombstones.Store(sum.Tombstones)
 	if inMemory {
 		if err := l.readIn(s, true); err != nil {
+			return nil, err
+		}
+		if _, err := record.ScanWith(l.window(s), f.ID, record.ScanOptions{Closed: true}); err != nil {
+			l.freeMemory(memory{frame: s.frame})
 			return nil, err
 		}
 	}

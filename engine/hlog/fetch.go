@@ -67,13 +67,16 @@ func (l *Log) readFull(s *Segment, p []byte, off int64) error {
 	return fmt.Errorf("read segment %d at %d: %w", s.ID, off, err)
 }
 
-// Load reads the used part of a segment, from memory or wherever it is. The
+// Load reads a closed segment from disk or the blob tier, and checks it. The
 // caller holds no guard; the bytes are its own.
 func (l *Log) Load(s *Segment) ([]byte, error) {
 	s.io.RLock()
 	defer s.io.RUnlock()
 	b := make([]byte, s.End())
 	if err := l.readFull(s, b, 0); err != nil {
+		return nil, err
+	}
+	if _, err := record.ScanWith(b, s.ID, record.ScanOptions{Closed: true}); err != nil {
 		return nil, err
 	}
 	return b, nil

@@ -154,12 +154,18 @@ func (st *Store) replayed() bool { return st.dev != nil }
 
 // Close ends the background work, makes everything durable that is to be, and
 // gives all resources back. No session may be in use.
-func (st *Store) Close() error {
+func (st *Store) Close() error { return st.close(st.opts.Durability >= Checkpoint) }
+
+// CloseUnsaved is Close without a last checkpoint: what the durability in force
+// does not keep by itself is forgotten.
+func (st *Store) CloseUnsaved() error { return st.close(false) }
+
+func (st *Store) close(save bool) error {
 	if st.closing.Swap(true) {
 		return nil
 	}
 	var errs []error
-	if st.opts.Durability >= Checkpoint {
+	if save {
 		errs = append(errs, st.Checkpoint(context.Background()))
 	}
 	st.closed.Store(true)
@@ -189,6 +195,10 @@ func (st *Store) abandon() error {
 	}
 	return nil
 }
+
+// Health tells what keeps the store from doing its work: after a failed sync
+// nobody knows what is on the disk.
+func (st *Store) Health() error { return st.log.SyncError() }
 
 // LastCheckpoint is when the last checkpoint was completed; zero if never.
 func (st *Store) LastCheckpoint() time.Time {
