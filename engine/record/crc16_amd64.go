@@ -27,6 +27,8 @@ var (
 	crc16Reduction = [4]uint64{remainderOfPower(64), quotientOfPower64(), crc16Polynomial}
 )
 
+var _ = &crc16Reduction // Only assembly reads it.
+
 func makeCRC16Powers() (p [128]uint64) {
 	for i := range p {
 		p[i] = remainderOfPower(64*i + 16)
