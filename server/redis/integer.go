@@ -22,22 +22,23 @@ func parseInt(b []byte) (int64, bool) {
 }
 
 // parseUint is parseInt without a sign.
-func parseUint(digits []byte) (uint64, bool) {
-	if len(digits) == 0 || len(digits) > 20 {
+func parseUint(b []byte) (uint64, bool) {
+	if len(b) > 1 && b[0] == '0' {
 		return 0, false
 	}
-	if digits[0] == '0' {
-		return 0, len(digits) == 1
-	}
-	var n uint64
-	for _, c := range digits {
+	return parseDigits(b)
+}
+
+// parseDigits reads decimal digits, at least one, with zeros in front if you like.
+func parseDigits(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
 		d := uint64(c - '0')
 		if d > 9 || n > (math.MaxUint64-d)/10 {
 			return 0, false
 		}
 		n = n*10 + d
 	}
-	return n, true
+	return n, len(b) > 0
 }
 
 // addInt adds without wrapping; it reports whether the sum fits.

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"math"
 	"strconv"
 
 	"github.com/ostrodb/ostro/engine/store"
@@ -138,18 +137,11 @@ func parseCursor(b []byte) (uint64, bool) {
 	if negative || b[0] == '+' {
 		b = b[1:]
 	}
-	var n uint64
-	for _, c := range b {
-		d := uint64(c - '0')
-		if d > 9 || n > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
+	n, ok := parseDigits(b)
 	if negative {
 		n = -n
 	}
-	return n, len(b) > 0
+	return n, ok
 }
 
 // keysProgress is how far KEYS came. It may look at far more keys than fit into
