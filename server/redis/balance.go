@@ -136,6 +136,9 @@ func (l *loop) housekeep() {
 		active := int(l.srv.active.Load())
 		l.drowsy = share < quietLoad && l.id < active && (l.id > 0 || active == 1)
 	}
+	if l.acceptAgain != 0 && l.now >= l.acceptAgain {
+		l.acceptResumed()
+	}
 	if l.now-l.swept >= sweepMillis {
 		l.swept = l.now
 		l.sweep()

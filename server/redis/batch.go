@@ -24,18 +24,6 @@ type batch struct {
 	ops   [batchMax]batchOp
 }
 
-// prefetcher is a session that can bring near what operations on many keys will
-// need, without any effect that one could see.
-type prefetcher interface{ Prefetch(keys []store.Key) }
-
-// prefetchBy returns how to prefetch in a session.
-func prefetchBy(ss any) func(keys []store.Key) {
-	if p, ok := ss.(prefetcher); ok {
-		return p.Prefetch
-	}
-	return func([]store.Key) {}
-}
-
 type batchOp struct {
 	c     *conn
 	pos   int    // where the command stands in its connection's window
@@ -47,7 +35,7 @@ type batchOp struct {
 // without options, when nothing is special about the connection.
 func (l *loop) batchable(c *conn, cmd *command, args [][]byte, size int) bool {
 	if cmd == commandGet && len(args) == 2 || cmd == commandSet && len(args) == 3 && size <= timedBytes {
-		return c.plain() && l.pause.until == 0 && !l.tally.timeAll
+		return c.plain() && l.pause.until == 0 && !l.tally.timeAll && c.unsent() < batchReplyBytes
 	}
 	return false
 }
@@ -86,14 +74,18 @@ func (l *loop) flushBatch() {
 	if onlyGets {
 		l.sess.GetBatch(b.keys[:n], b.views[:n], b.st[:n])
 	} else if n > 1 {
-		l.prefetch(b.keys[:n])
+		l.sess.Prefetch(b.keys[:n])
 	}
 	var p *park
 	for i := range n {
 		op := &b.ops[i]
 		op.c.net.pending--
 		if op.c.net.parked || op.c.net.closed {
-			continue // Behind a cold key: it will be run again.
+			continue // Behind a command that waits: it will be run again.
+		}
+		if op.c.unsent() > replySliceBytes {
+			l.slice(op.c, op.pos)
+			continue
 		}
 		if !onlyGets {
 			b.run(l.sess, i)
@@ -110,6 +102,13 @@ func (l *loop) flushBatch() {
 	if p != nil {
 		l.addPark(p)
 	}
+}
+
+// forget drops references to buffers.
+func (b *batch) forget() {
+	clear(b.keys[b.n:])
+	clear(b.views[b.n:])
+	clear(b.ops[b.n:])
 }
 
 // run executes one operation of a batch that is not of GETs alone.

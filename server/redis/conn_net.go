@@ -56,19 +56,22 @@ func (c *conn) finished() bool {
 }
 
 // room returns space for further input behind in. The buffer grows with the
-// bytes that have arrived, never at once to what the client announced.
+// bytes that have arrived, never at once to what the client announced, and not
+// beyond a large command's end: so the buffer is empty after it.
 func (n *netState) room() []byte {
 	spare := cap(n.in) - len(n.in)
 	missing := n.state.Need() - len(n.in)
-	if spare == 0 || spare < missing && spare < minReadBytes {
-		grow := max(len(n.in), minReadBytes)
-		if missing > minReadBytes {
-			grow = min(grow, missing)
-		}
-		n.in = slices.Grow(n.in, grow)
-		spare = cap(n.in) - len(n.in)
+	switch {
+	case missing > minReadBytes && spare < min(missing, minReadBytes):
+		n.in = slices.Grow(n.in, min(missing, max(len(n.in), minReadBytes)))
+	case missing <= minReadBytes && spare < minReadBytes:
+		n.in = slices.Grow(n.in, max(len(n.in), minReadBytes))
 	}
-	return n.in[len(n.in) : len(n.in)+spare]
+	space := n.in[len(n.in):cap(n.in)]
+	if missing > minReadBytes {
+		return space[:min(missing, len(space))]
+	}
+	return space
 }
 
 // show publishes what CLIENT LIST reads from other loops.

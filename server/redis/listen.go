@@ -166,7 +166,7 @@ func (l *loop) accept(ln *listener) {
 		case err == unix.ECONNABORTED || err == unix.EINTR:
 			continue
 		case err != nil:
-			l.acceptFailed(err)
+			l.acceptFailed(ln, err)
 			return
 		}
 		c := &conn{srv: l.srv, fd: fd}
@@ -189,14 +189,25 @@ func (l *loop) accept(ln *listener) {
 	}
 }
 
-// acceptFailed logs why no connection could be accepted, at most once a
-// second: the usual reason, too many open files, lasts.
-func (l *loop) acceptFailed(err error) {
-	if err == unix.EAGAIN || l.now-l.acceptLogged < 1000 {
+// acceptFailed stops accepting for a moment. The usual reason, too many open
+// files, lasts, and the listening socket would keep the loop busy for nothing.
+func (l *loop) acceptFailed(ln *listener, err error) {
+	if err == unix.EAGAIN {
 		return
 	}
-	l.acceptLogged = l.now
-	l.srv.log.Error("accepting a connection failed; raise the limit of open files if it is too low", "error", err)
+	_ = l.poller.modify(ln.fd, 0) // or it is reported again at once
+	if l.acceptAgain == 0 {
+		l.srv.log.Error("accepting a connection failed; raise the limit of open files if it is too low", "error", err)
+	}
+	l.acceptAgain = l.now + sweepMillis
+}
+
+// acceptResumed listens again after a failure.
+func (l *loop) acceptResumed() {
+	l.acceptAgain = 0
+	for _, ln := range l.listen {
+		_ = l.poller.modify(ln.fd, readable) // A closed listener is gone anyway.
+	}
 }
 
 // welcome registers a new client, or tells it why it may not come in.

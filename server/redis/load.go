@@ -25,7 +25,7 @@ func (m *loadMeter) start() { m.base = time.Now() }
 func (m *loadMeter) clock() int64 { return int64(time.Since(m.base)) }
 
 // resume notes that work begins, after a wait.
-func (m *loadMeter) resume() { m.mark = m.clock() }
+func (m *loadMeter) resume(now time.Time) { m.mark = int64(now.Sub(m.base)) }
 
 // lap returns the time since the last lap or resume, which was work.
 func (m *loadMeter) lap() int64 {

@@ -16,11 +16,14 @@ const (
 	windowBytes  = 256 << 10 // a loop's input of one round
 	readBytes    = 64 << 10  // most that one connection gives per round
 	minReadBytes = 16 << 10
+	joinBytes    = 16 << 10 // commands up to this size are completed in the window
 	eventsAtOnce = 256
 
 	// A connection whose replies grow beyond this in one round goes on in the
-	// next, so that others have their turn and the socket takes some.
+	// next, so that others have their turn and the socket takes some. Its
+	// commands are not batched any more at a fraction of it.
 	replySliceBytes = 256 << 10
+	batchReplyBytes = 64 << 10
 	// A connection with so many replies unsent executes nothing until its
 	// client has read some.
 	replyPauseBytes = 64 << 20
@@ -45,18 +48,18 @@ type loop struct {
 	inbox  inbox
 	sess   *store.Session
 
-	parser   resp.Parser
-	call     call
-	batch    batch
-	prefetch func(keys []store.Key)
-	tally    tally
-	pool     buffers
+	parser resp.Parser
+	call   call
+	batch  batch
+	tally  tally
+	pool   buffers
 
 	conns  []*conn // served here, in no order; conn.net.slot is the index
 	byFD   []*conn
 	listen []*listener // accepted here; only the first loop has any
 	active []*conn     // have replies of this round
 	again  []*conn     // have commands that can run without reading more
+	sliced []*conn     // have enough replies for this round
 	held   []hold      // rounds that wait to become durable, oldest first
 	spare  [][]heldReplies
 	moved  atomic.Bool // the durable mark moved
@@ -75,8 +78,8 @@ type loop struct {
 	stop      bool  // shutting down: no more input
 	swept     int64 // when timeouts were last looked at
 
-	acceptLogged int64
-	yielded      int64
+	acceptAgain int64 // when to accept again after a failure; 0: there was none
+	yielded     int64
 
 	load     loadMeter
 	balancer balancer
@@ -96,7 +99,6 @@ func (s *Server) newLoop(id int) (*loop, error) {
 		return nil, err
 	}
 	l.call = call{srv: s, ss: sess}
-	l.prefetch = prefetchBy(sess)
 	sess.Notify(l.durableMoved)
 	l.tally.init()
 	l.load.start()
@@ -133,14 +135,12 @@ func (l *loop) release() {
 }
 
 // events returns what is ready, waiting for it if there is nothing else to do.
+// To wait costs little more than to poll when something is ready already.
 func (l *loop) events() []unix.EpollEvent {
-	events := l.poller.poll()
-	if len(events) > 0 || len(l.again) > 0 {
-		return events
+	if len(l.again) > 0 {
+		return l.poller.poll()
 	}
-	events = l.poller.wait(l.patience())
-	l.load.resume()
-	return events
+	return l.poller.wait(l.patience())
 }
 
 // patience is how many milliseconds the loop may sleep before it has to look
@@ -149,6 +149,8 @@ func (l *loop) patience() int {
 	switch {
 	case l.stop:
 		return 10
+	case l.acceptAgain != 0:
+		return sweepMillis
 	case len(l.pause.conns) > 0:
 		return int(max(l.pause.until-l.now, 1))
 	case len(l.conns) > 0 && (l.srv.settings.timeoutMillis.Load() > 0 || l.srv.settings.outputSoft.Load() > 0):
@@ -161,7 +163,9 @@ func (l *loop) patience() int {
 
 // round handles one batch of events.
 func (l *loop) round(events []unix.EpollEvent) {
-	l.now = time.Now().UnixMilli()
+	now := time.Now()
+	l.now = now.UnixMilli()
+	l.load.resume(now)
 	l.call.now = l.now
 	l.lookAtPause()
 	for _, e := range events {
@@ -256,6 +260,7 @@ func (l *loop) finish() {
 	l.releaseResumed()
 	l.startParked()
 	l.sendOrHold(ticket)
+	l.unslice()
 	l.windowEnd = 0
 }
 

@@ -11,8 +11,11 @@ import (
 // read takes what the client sent, once, and executes all complete commands.
 func (l *loop) read(c *conn) {
 	n := &c.net
-	own := len(n.in) > 0
-	space := l.space(c, own)
+	if n.pending > 0 {
+		panic("redis: a connection is read while its commands wait in the batch")
+	}
+	own := n.state.Need() > joinBytes
+	space, joined := l.space(c, own)
 	got, errno := receive(c.fd, space)
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
@@ -36,21 +39,29 @@ func (l *loop) read(c *conn) {
 		l.execute(c, n.in, true)
 		return
 	}
-	l.windowEnd += got
-	l.execute(c, space[:got], false)
+	input := l.window[l.windowEnd : l.windowEnd+joined+got]
+	l.windowEnd += len(input)
+	if joined > 0 {
+		l.dropInput(c)
+	}
+	l.execute(c, input, false)
 }
 
-// space is where the next input of c goes: behind what waits in its own
-// buffer, or into the window.
-func (l *loop) space(c *conn, own bool) []byte {
+// space is where the next input of c goes. A large command grows in the
+// connection's own buffer. Everything else goes into the window, behind a copy
+// of what the connection has of a small command, so that one read takes as much
+// as usual; joined is the length of that copy.
+func (l *loop) space(c *conn, own bool) (space []byte, joined int) {
 	if own {
-		return c.net.room()
+		return c.net.room(), 0
 	}
 	if len(l.window)-l.windowEnd < readBytes {
 		l.flushBatch() // its keys lie in the window
 		l.windowEnd = 0
 	}
-	return l.window[l.windowEnd : l.windowEnd+readBytes]
+	free := l.window[l.windowEnd : l.windowEnd+readBytes]
+	joined = copy(free, c.net.in)
+	return free[joined:], joined
 }
 
 // endOfInput handles a client that closed, or that closed its sending side
@@ -138,12 +149,12 @@ func (l *loop) keep(c *conn, rest []byte, own bool) {
 
 // dropInput gives the connection's input buffer back.
 func (l *loop) dropInput(c *conn) {
-	if cap(c.net.in) > keepBufferBytes {
-		l.parser.Forget() // or its arguments would keep the buffer alive
+	if cap(c.net.in) > keepBufferBytes { // or these would keep it alive
+		l.parser.Forget()
+		l.batch.forget()
 	}
 	l.pool.put(c.net.in)
 	c.net.in = nil
-	c.net.state = resp.State{}
 	c.queryBytes.Store(0)
 }
 

@@ -75,6 +75,25 @@ func (l *loop) someUnsent(c *conn) {
 	}
 }
 
+// slice ends the turn of a connection with many replies: its input from pos on
+// waits for the next round.
+func (l *loop) slice(c *conn, pos int) {
+	l.setInput(c, c.net.window[pos:])
+	c.net.parked = true
+	l.sliced = append(l.sliced, c)
+}
+
+// unslice gives those connections their next turn.
+func (l *loop) unslice() {
+	for i, c := range l.sliced {
+		l.sliced[i] = nil
+		if !c.net.closed {
+			l.unpark(c)
+		}
+	}
+	l.sliced = l.sliced[:0]
+}
+
 // unpause lets a connection go on whose client has read enough.
 func (l *loop) unpause(c *conn) {
 	n := &c.net

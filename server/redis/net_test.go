@@ -156,6 +156,32 @@ func TestHugeValuesTravelBothWays(t *testing.T) {
 	expect(t, c, "\r\n+PONG\r\n")
 }
 
+func TestACommandOfManyArgumentsArrivesInPieces(t *testing.T) {
+	c := dial(t, "tcp", startOstro(t, redis.Config{}))
+	args := []string{"MSET"}
+	for i := range 50_000 {
+		args = append(args, fmt.Sprint("key", i), fmt.Sprint("value", i))
+	}
+	sendTo(t, c, bulk(args...), bulk("GET", "key49999"), bulk("GET", "key1"))
+	expect(t, c, "+OK\r\n$10\r\nvalue49999\r\n$6\r\nvalue1\r\n")
+}
+
+func TestPipelinedLargeRepliesComeInTurns(t *testing.T) {
+	srv := startServer(t, store.Options{}, redis.Config{Loops: 1})
+	greedy, modest := dial(t, "tcp", srv.Addr().String()), dial(t, "tcp", srv.Addr().String())
+	value := strings.Repeat("x", 1<<20)
+	sendTo(t, greedy, bulk("SET", "k", value))
+	expect(t, greedy, "+OK\r\n")
+	sendTo(t, greedy, strings.Repeat(bulk("GET", "k")+bulk("SET", "n", "1"), 100))
+	sendTo(t, modest, bulk("GET", "n"))
+	if _, err := modest.Read(make([]byte, 100)); err != nil { // before the other has read anything
+		t.Fatal(err)
+	}
+	for range 100 {
+		expect(t, greedy, "$1048576\r\n"+value+"\r\n+OK\r\n")
+	}
+}
+
 func TestASlowReaderHoldsUpNobodyElse(t *testing.T) {
 	addr := startOstro(t, redis.Config{Loops: 1})
 	slow, other := dial(t, "tcp", addr), dial(t, "tcp", addr)
