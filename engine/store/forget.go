@@ -80,6 +80,10 @@ func (c *cleaning) forgetChunk(p record.Ptr, pr *index.Probe) (done bool, err er
 	}
 	var at index.Probe
 	parent, st := c.ss.find(&k, &at)
+	for st == Cold { // A restart leaves on disk what does not fit into memory.
+		c.ss.fetchNow()
+		parent, st = c.ss.find(&k, &at)
+	}
 	if st != OK {
 		return c.st.ix.Remove(pr), nil
 	}
