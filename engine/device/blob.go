@@ -41,7 +41,8 @@ type Blob struct {
 
 	manifestMu sync.Mutex // one load or replacement at a time
 	known      manifestMark
-	trusted    bool // the store was seen to keep its word on PutNew
+	unsettled  map[string]bool // stamps of own replacements of unknown outcome since the last known one
+	trusted    bool            // the store was seen to keep its word on PutNew
 }
 
 // OpenBlob opens the tier of a log under a URL: file:///dir, s3://bucket/prefix,
@@ -67,7 +68,7 @@ func NewBlob(objects Objects, log record.LogID, logger *slog.Logger) *Blob {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	b := &Blob{objects: objects, log: log, logger: logger, url: "objects"}
+	b := &Blob{objects: objects, log: log, logger: logger, url: "objects", unsettled: make(map[string]bool)}
 	b.prefix = fmt.Sprintf("log-%016x/", uint64(log))
 	b.retry = retry{retryable: objects.Retryable, again: b.tryAgain}
 	return b

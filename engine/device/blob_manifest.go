@@ -75,8 +75,9 @@ func (b *Blob) loadVersion(ctx context.Context, version uint64) (Manifest, manif
 
 // ReplaceManifest makes m the manifest. Its version must be the one after that
 // which this Blob last loaded or wrote. If another writer was faster, the error is
-// ErrManifestConflict and m has no effect. After any other error m may have become
-// the manifest or may still do so: load again.
+// ErrManifestConflict and m has no effect. If it is ErrManifestUnknown, m may have
+// become the manifest, or may still do so, or an earlier m of unknown outcome has:
+// load again. After other errors m has no effect.
 func (b *Blob) ReplaceManifest(ctx context.Context, m Manifest) error {
 	b.manifestMu.Lock()
 	defer b.manifestMu.Unlock()
@@ -96,6 +97,7 @@ func (b *Blob) ReplaceManifest(ctx context.Context, m Manifest) error {
 		return b.failManifest("replace", m.Version, err)
 	}
 	b.known = mark
+	clear(b.unsettled)
 	b.metrics.manifestReplaces.Add(1)
 	if mark.version%manifestsKept == 0 {
 		b.removeOldManifests(ctx)
@@ -110,7 +112,7 @@ func (b *Blob) createManifest(ctx context.Context, mark manifestMark, data []byt
 	key := b.manifestKey(mark.version)
 	put := b.retry.do(ctx, func(ctx context.Context) error { return b.objects.PutNew(ctx, key, data) })
 	if put != nil && !errors.Is(put, fs.ErrExist) {
-		return put
+		return b.unknown(mark, put)
 	}
 	versions, err := b.manifestVersions(ctx)
 	if err == nil && put == nil && len(versions) > 0 && versions[len(versions)-1] == mark.version {
@@ -118,15 +120,25 @@ func (b *Blob) createManifest(ctx context.Context, mark manifestMark, data []byt
 	}
 	_, newest, err := b.loadNewest(ctx)
 	if err != nil {
-		return fmt.Errorf("find out who won: %w", err)
+		return b.unknown(mark, err)
 	}
-	switch stamp, ok := newest.stampOf(mark.version); {
+	stamp, ok := newest.stampOf(mark.version)
+	switch {
 	case !ok:
-		return fmt.Errorf("version %d is the newest by now and does not tell who wrote %d: load again", newest.version, mark.version)
-	case stamp != mark.stamp:
+		return b.unknown(mark, fmt.Errorf("version %d is the newest by now and does not remember %d", newest.version, mark.version))
+	case stamp == mark.stamp:
+		return nil
+	case b.unsettled[stamp]:
+		return fmt.Errorf("%w: an earlier replacement, whose answer got lost, did happen", ErrManifestUnknown)
+	default:
 		return ErrManifestConflict
 	}
-	return nil
+}
+
+// unknown remembers a replacement that may have happened.
+func (b *Blob) unknown(mark manifestMark, err error) error {
+	b.unsettled[mark.stamp] = true
+	return fmt.Errorf("%w: %w", ErrManifestUnknown, err)
 }
 
 // probe finds out once whether the store refuses to create an object twice: some

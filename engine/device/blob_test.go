@@ -216,8 +216,12 @@ func TestAReplacementOfUnknownOutcomeIsSettledByLoading(t *testing.T) {
 	must(t, b.ReplaceManifest(t.Context(), device.Manifest{Version: 1}))
 	f.after = failTimes("new", 1, errLasting)
 	err := b.ReplaceManifest(t.Context(), device.Manifest{Version: 2, Writer: 5})
-	if !errors.Is(err, errLasting) || errors.Is(err, device.ErrManifestConflict) {
-		t.Fatalf("got %v", err)
+	if !errors.Is(err, errLasting) || !errors.Is(err, device.ErrManifestUnknown) {
+		t.Fatalf("got %v, want ErrManifestUnknown", err)
+	}
+	err = b.ReplaceManifest(t.Context(), device.Manifest{Version: 2, Writer: 6})
+	if !errors.Is(err, device.ErrManifestUnknown) || errors.Is(err, device.ErrManifestConflict) {
+		t.Fatalf("without loading: %v, want ErrManifestUnknown, for the other writer was this one", err)
 	}
 	m, err := b.LoadManifest(t.Context())
 	must(t, err)
@@ -248,7 +252,7 @@ func TestAWriterOvertakenByManyIsToldTheTruth(t *testing.T) {
 		got := "won"
 		if errors.Is(err, device.ErrManifestConflict) {
 			got = "lost"
-		} else if err != nil {
+		} else if errors.Is(err, device.ErrManifestUnknown) {
 			got = "unknown"
 		}
 		if got != want {

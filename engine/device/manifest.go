@@ -17,6 +17,10 @@ import (
 // it again and decide anew.
 var ErrManifestConflict = errors.New("another writer replaced the manifest first")
 
+// ErrManifestUnknown says that a replacement may have happened, or may still happen:
+// the answer got lost. Load the manifest before anything else is done with it.
+var ErrManifestUnknown = errors.New("whether the manifest was replaced is unknown")
+
 // Manifest says which segments of a log are in the blob tier. The zero Manifest,
 // version 0, is that of a log without any.
 type Manifest struct {
