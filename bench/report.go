@@ -34,7 +34,7 @@ func emit(w io.Writer, rep Report, out outcome, f commonFlags) error {
 	rep.Seconds = time.Since(rep.Started).Seconds()
 	rep.Results, rep.Notes = out, out.notes()
 	if f.plot != "" {
-		if err := os.WriteFile(f.plot, out.chart(rep.Machine.line()), 0o644); err != nil {
+		if err := os.WriteFile(f.plot, out.chart(rep.where()), 0o644); err != nil {
 			return fmt.Errorf("write the plot: %w", err)
 		}
 	}
@@ -54,6 +54,18 @@ func emit(w io.Writer, rep Report, out outcome, f commonFlags) error {
 	fmt.Fprintf(w, "machine  %s\ncompany  others took %.0f%% of the cores during the run, the host %.0f%%\ncommit   %s\nrepeat   %s\n",
 		rep.Machine.line(), 100*rep.Company.Others, 100*rep.Company.Stolen, rep.Machine.Commit, rep.Command)
 	return nil
+}
+
+// muchCompany is from where on a chart says that others used the cores.
+const muchCompany = 0.05
+
+// where is what a chart says of its origin.
+func (r Report) where() string {
+	words := r.Machine.line()
+	if taken := r.Company.Others + r.Company.Stolen; taken > muchCompany {
+		words += fmt.Sprintf("; others took %.0f%% of the cores", 100*taken)
+	}
+	return words
 }
 
 func (m Machine) line() string {

@@ -99,6 +99,17 @@ func TestReportsMatchTheirGoldenFiles(t *testing.T) {
 	}
 }
 
+func TestAChartTakenInCompanySaysSo(t *testing.T) {
+	r := sampleReport("engine")
+	if strings.Contains(r.where(), "others") {
+		t.Errorf("3%% are not much: %s", r.where())
+	}
+	r.Company.Others = 0.6
+	if !strings.HasSuffix(r.where(), "; others took 61% of the cores") {
+		t.Errorf("got %s", r.where())
+	}
+}
+
 func TestFiguresThatAreNotKnownAreDashes(t *testing.T) {
 	nan := math.NaN()
 	for _, s := range []string{decimals(nan, 2), times(nan), times(math.Inf(1)), rate(nan), short(0)} {
