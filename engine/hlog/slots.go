@@ -18,7 +18,7 @@ import (
 type slot struct {
 	base   unsafe.Pointer // atomic
 	stable uint32         // atomic: entries below this offset survive what the log promises
-	state  uint32         // atomic: a state
+	state  uint32         // atomic: a state, and perhaps the mark of age
 }
 
 // state tells what may happen to a segment's bytes.
@@ -69,8 +69,23 @@ func (s *slot) raiseStable(off uint32) {
 	}
 }
 
-func (s *slot) loadState() state  { return state(atomic.LoadUint32(&s.state)) }
+// aging is a mark beside a frozen segment's state: a cache is about to forget it.
+const aging = 1 << 8
+
+func (s *slot) loadState() state  { return state(atomic.LoadUint32(&s.state) &^ aging) }
 func (s *slot) setState(st state) { atomic.StoreUint32(&s.state, uint32(st)) }
+
+// Age marks a frozen segment as one of the next to be forgotten. What is read
+// from it now has earned another life.
+func (l *Log) Age(s *Segment) {
+	at := l.slots.at(s.Slot)
+	atomic.CompareAndSwapUint32(&at.state, uint32(stateFrozen), uint32(stateFrozen)|aging)
+}
+
+// Aging tells whether the entry at a is about to be forgotten.
+func (l *Log) Aging(a record.Address) bool {
+	return atomic.LoadUint32(&l.slots.at(a.Slot()).state)&aging != 0
+}
 
 // Entry gives the entry at a; ok is false when it is not in memory.
 func (l *Log) Entry(a record.Address) (p record.Ptr, ok bool) {

@@ -87,6 +87,7 @@ func (ss *Session) finish(k *Key, pr *index.Probe, st Status) (View, Status) {
 				ss.stat.reads++
 				if st == OK {
 					ss.stat.hits++
+					ss.touched(pr, p)
 				}
 				return v, st
 			}

@@ -7,7 +7,9 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// A cache forgets: the oldest segment goes with all its records. A key that
+// A cache forgets: the oldest segment goes with all its records. Before that it
+// is marked as aging for a while, and records that are read meanwhile move to a
+// head: so those that are used stay. A key that
 // was forgotten is absent from then on, also after a restart. So where other
 // segments may hold older records of it, a tombstone stays behind.
 
@@ -23,9 +25,29 @@ func (st *Store) forgetOldest() bool {
 			st.opts.Logger.Error("eviction failed", "segment", s.ID, "error", err)
 			return false
 		}
+		st.age()
 		return true
 	}
 	return false
+}
+
+// age marks the next segments to be forgotten, a quarter of those in memory,
+// once memory is getting used up.
+func (st *Store) age() {
+	if Policy(st.policy.Load()) != Evict || st.log.Resident() < st.maxResident()/2 {
+		return
+	}
+	left := st.log.Resident() / 4
+	for _, s := range st.log.Segments() {
+		if left <= 0 {
+			return
+		}
+		if s.Closed() && st.log.InMemory(s) {
+			st.freeze(s)
+			st.log.Age(s)
+			left--
+		}
+	}
 }
 
 // forgetRecord drops a live record; not done asks for another look.

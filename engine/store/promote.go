@@ -7,8 +7,8 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// A record that was read from a cold tier comes back to a head when it is read
-// a second time soon: one read in a scan of cold data must not push what is
+// A record that was read from a cold tier, or from a segment that a cache is
+// about to forget, comes back to a head when it is read a second time soon: one read in a scan of cold data must not push what is
 // hot out of memory, nor write the log anew.
 
 const revisitSlots = 1 << 16
@@ -22,18 +22,28 @@ func (r *revisits) again(a record.Address) bool {
 	return slot.Swap(uint64(a)) == uint64(a)
 }
 
-// promoteCold promotes the record that pr stands at if it is not in memory.
-func (ss *Session) promoteCold(pr *index.Probe, p record.Ptr) {
-	if _, ok := ss.st.log.Entry(pr.Address()); !ok {
-		ss.promote(pr, p)
+// touched is called for a record that was read: it may have earned a place at
+// a head.
+func (ss *Session) touched(pr *index.Probe, p record.Ptr) {
+	a := pr.Address()
+	switch {
+	case ss.tx.open:
+	case ss.st.log.Aging(a):
+		if ss.st.revisits.again(a) {
+			ss.promote(pr, p)
+		}
+	case len(ss.stash) > 0:
+		if _, ok := ss.st.log.Entry(a); !ok && ss.st.revisits.again(a) {
+			ss.promote(pr, p)
+		}
 	}
 }
 
-// promote appends a copy of the cold record p to the session's head and points
-// the index at it. It is the same record: its version stays.
+// promote appends a copy of the frozen record p to the session's head and
+// points the index at it. It is the same record: its version stays.
 func (ss *Session) promote(pr *index.Probe, p record.Ptr) {
 	at, n := pr.Address(), p.Length()
-	if ss.st.log.SegmentBytes()/64 < n || !ss.st.revisits.again(at) {
+	if ss.st.log.SegmentBytes()/64 < n {
 		return
 	}
 	h := ss.head

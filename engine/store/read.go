@@ -24,9 +24,7 @@ func (ss *Session) Get(k *Key) (View, Status) {
 		if v, st := ss.view(pr.Address(), p); st != Conflict {
 			if st == OK {
 				ss.stat.hits++
-				if len(ss.stash) > 0 && !ss.tx.open {
-					ss.promoteCold(&pr, p)
-				}
+				ss.touched(&pr, p)
 			}
 			return v, st
 		}

@@ -69,7 +69,10 @@ func (st *Store) pressed() bool { return st.log.Resident() > st.maxResident()-st
 func (st *Store) takeRoom(wait bool) error {
 	for {
 		changed, hopeless := st.room.watch()
-		if st.log.Resident() < st.maxResident() {
+		if used := st.log.Resident(); used < st.maxResident() {
+			if used > st.maxResident()/2 {
+				st.room.ask() // In good time, for a cache marks what it will forget.
+			}
 			return nil
 		}
 		st.room.ask()
@@ -118,8 +121,10 @@ func (st *Store) maintain(ctx context.Context) {
 		}
 		st.epoch.Drain()
 		st.dropDead()
+		st.age()
 		st.relieve(ctx)
 		st.tidy(ctx)
+		st.outlive(ctx)
 	}
 }
 
