@@ -6,8 +6,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The tests fail if goroutines are left. One is the library's own, from the import
-// on.
+// The tests fail if goroutines are left: connections end with the servers of the
+// tests.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
