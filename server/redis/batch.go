@@ -35,7 +35,7 @@ type batchOp struct {
 // without options, when nothing is special about the connection.
 func (l *loop) batchable(c *conn, cmd *command, args [][]byte, size int) bool {
 	if cmd == commandGet && len(args) == 2 || cmd == commandSet && len(args) == 3 && size <= timedBytes {
-		return c.plain() && l.pause.until == 0 && !l.tally.timeAll && c.unsent() < batchReplyBytes
+		return c.plain() && l.pause.until == 0 && !l.tally.timeAll && !c.net.bulky
 	}
 	return false
 }
@@ -131,6 +131,7 @@ func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
 		out.OK()
 	case st == store.OK && v.Kind == record.KindString:
 		out.Bulk(v.Value)
+		op.c.net.bulky = len(v.Value) > bulkyBytes
 	case st == store.OK:
 		refusal = errWrongType
 	case st == store.NotFound:

@@ -32,6 +32,7 @@ type netState struct {
 	slot      int    // in loop.conns
 	failure   error  // a fetch failed: the next command answers this
 
+	bulky  bool // its last reply was large
 	queued bool // in loop.active
 	parked bool // waits for a cold key: executes nothing
 	paused bool // too many replies wait: executes nothing

@@ -105,6 +105,7 @@ func (l *loop) invoke(c *conn, cmd *command, args [][]byte, size int) verdict {
 		return cold
 	}
 	l.tally.ran(cmd)
+	c.net.bulky = c.out.Len()-start > bulkyBytes
 	if c.out.Len() > start && c.out.Bytes()[start] == '-' {
 		l.tally.failed(cmd, c.out.Bytes()[start+1:])
 	}

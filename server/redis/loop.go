@@ -20,10 +20,11 @@ const (
 	eventsAtOnce = 256
 
 	// A connection whose replies grow beyond this in one round goes on in the
-	// next, so that others have their turn and the socket takes some. Its
-	// commands are not batched any more at a fraction of it.
+	// next, so that others have their turn and the socket takes some.
 	replySliceBytes = 256 << 10
-	batchReplyBytes = 64 << 10
+	// A connection that reads values beyond this gets them one at a time, for
+	// most of a batch of them would not fit the slice.
+	bulkyBytes = 16 << 10
 	// A connection with so many replies unsent executes nothing until its
 	// client has read some.
 	replyPauseBytes = 64 << 20
