@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	killsFlag   = flag.Int64("kills", setting("OSTRO_TORTURE_KILLS", 0), "stop after so many kills; 24 if there is no other bound")
+	killsFlag   = flag.Int64("kills", setting("OSTRO_TORTURE_KILLS", 0), "stop after so many kills; 30 if there is no other bound")
 	minutesFlag = flag.Int64("minutes", setting("OSTRO_TORTURE_MINUTES", 0), "stop after so many minutes")
 	seedFlag    = flag.Int64("seed", setting("OSTRO_TORTURE_SEED", 0), "0: a new one each time")
 	lifeFlag    = flag.String("life", os.Getenv("OSTRO_TORTURE_LIFE"), "only lives of this name")
@@ -36,6 +36,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	if binary = os.Getenv(insideVar); binary != "" {
+		return m.Run()
+	}
 	dir, err := harness.ScratchDir("ostro-crash-")
 	if err == nil {
 		scratch = dir
@@ -77,7 +80,7 @@ func newBudget() budget {
 	case *minutesFlag > 0:
 		b.until = time.Now().Add(time.Duration(*minutesFlag) * time.Minute)
 	case b.kills == 0:
-		b.kills = 24
+		b.kills = 30
 	}
 	return b
 }

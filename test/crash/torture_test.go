@@ -25,7 +25,7 @@ func live(t *testing.T, k kind, seed uint64, b *budget) {
 	l := newLife(t, k, seed, b)
 	l.start()
 	l.verify(true)
-	generations := 3
+	generations := 2
 	if b.kills > 50 {
 		generations = 3 + l.rng.IntN(10)
 	}
