@@ -176,7 +176,7 @@ func touch(m []byte, writable bool) {
 
 // checkRange refuses what does not lie inside a segment.
 func checkRange(path string, off int64, n int, size int64) error {
-	if off < 0 || int64(n) > size-off {
+	if off < 0 || n < 0 || int64(n) > size-off {
 		return fmt.Errorf("write %s: %d bytes at %d do not lie inside its %d bytes", path, n, off, size)
 	}
 	return nil

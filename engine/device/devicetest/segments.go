@@ -79,7 +79,48 @@ func (s Suite) segments(t *testing.T) {
 		}
 	})
 	s.test(t, "reads and writes stay inside", testBounds)
+	s.test(t, "a cut segment is shorter, for good", s.testCut)
 	s.test(t, "a closed file answers os.ErrClosed", testClosed)
+}
+
+func (s Suite) testCut(t *testing.T, d device.Device) {
+	const left = 5000
+	f := create(t, d, 1)
+	m := mapped(t, f)
+	for i := range m {
+		m[i] = byte(i * 3)
+	}
+	must(t, f.Sync())
+	before, _, err := d.Usage()
+	must(t, err)
+	for _, bytes := range []int64{-1, segmentBytes + 1} {
+		if err := f.Cut(bytes); err == nil || f.Size() != segmentBytes {
+			t.Errorf("a cut to %d bytes was accepted", bytes)
+		}
+	}
+	must(t, f.Cut(left))
+	after, _, err := d.Usage()
+	must(t, err)
+	if after >= before {
+		t.Errorf("%d bytes are used after the cut, %d were before", after, before)
+	}
+	if _, err := f.WriteAt([]byte("x"), left); err == nil {
+		t.Error("a write behind the cut was accepted")
+	}
+	for _, d := range []device.Device{d, s.Reopen(t, d)} {
+		g := open(t, d, 1)
+		if got := contents(t, g); g.Size() != left || !bytes.Equal(got, m[:left]) {
+			t.Errorf("%d bytes are left, or other ones; want %d", g.Size(), left)
+		}
+		if n, err := g.ReadAt(make([]byte, 10), left); n != 0 || err != io.EOF {
+			t.Errorf("a read behind the cut: %d, %v", n, err)
+		}
+		if again := mapped(t, g); !bytes.Equal(again, m[:left]) {
+			t.Error("a new mapping shows other bytes")
+		}
+	}
+	must(t, d.Remove(1))
+	wantList(t, d)
 }
 
 func testBounds(t *testing.T, d device.Device) {
@@ -113,7 +154,7 @@ func testClosed(t *testing.T, d device.Device) {
 	_, mapReadErr := f.MapRead()
 	for act, err := range map[string]error{
 		"read": readErr, "write": writeErr, "map": mapErr, "map to read": mapReadErr,
-		"sync": f.Sync(), "drop": f.DropCache(),
+		"sync": f.Sync(), "drop": f.DropCache(), "cut": f.Cut(1),
 	} {
 		if !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s after close: %v, want os.ErrClosed", act, err)
