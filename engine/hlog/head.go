@@ -26,6 +26,8 @@ type Head struct {
 	chain record.Chain
 	start uint64 // position of the open segment's first byte
 
+	beyond bool // the open segment is beyond what memory allows
+
 	unsynced []*Segment // closed segments whose files await their sync
 	syncedTo uint64     // position of the last sync; belongs to the holder of log.syncMu
 
@@ -52,12 +54,44 @@ func (h *Head) Reserve(n int) (record.Address, []byte, error) {
 	if err := h.log.SyncError(); err != nil {
 		return 0, nil, fmt.Errorf("nothing can be written after a failed sync; restart when the disk is well: %w", err)
 	}
-	if h.seg == nil || uint64(h.off)+uint64(n) > uint64(h.limit) {
+	if h.beyond {
+		if err := h.log.opts.Room(false); err != nil {
+			return 0, nil, err
+		}
+		h.beyond = false
+	}
+	if h.full(n) {
 		if err := h.roll(); err != nil {
 			return 0, nil, err
 		}
 	}
-	return record.MakeAddress(h.seg.Slot, h.off), unsafe.Slice((*byte)(unsafe.Add(h.base, h.off)), n), nil
+	a, b := h.room(n)
+	return a, b, nil
+}
+
+// ReserveBeyond is Reserve after it was refused for want of room: for what must
+// be written to make some. What it opens is for nothing else.
+func (h *Head) ReserveBeyond(n int) (record.Address, []byte, error) {
+	if h.full(n) {
+		next, err := h.log.makeSegment()
+		if err != nil {
+			return 0, nil, err
+		}
+		h.leave()
+		h.open(next)
+		h.beyond = true
+	}
+	a, b := h.room(n)
+	return a, b, nil
+}
+
+// full tells whether n bytes do not fit the open segment.
+func (h *Head) full(n int) bool {
+	return h.seg == nil || uint64(h.off)+uint64(n) > uint64(h.limit)
+}
+
+func (h *Head) room(n int) (record.Address, []byte) {
+	return record.MakeAddress(h.seg.Slot, h.off), unsafe.Slice((*byte)(unsafe.Add(h.base, h.off)), n)
 }
 
 // Keep makes the n bytes of the last Reserve, one or several entries, part of
@@ -146,6 +180,7 @@ func (h *Head) leave() {
 	}
 	h.start += uint64(h.off)
 	h.seg, h.base, h.off, h.from, h.limit = nil, nil, 0, 0, 0
+	h.beyond = false
 	h.log.closed(s)
 }
 
@@ -169,6 +204,23 @@ func (h *Head) Rotate() {
 	h.Lock()
 	defer h.Unlock()
 	h.leave()
+}
+
+// Retire closes an open segment even if there is room left in it; false if no
+// head is at it.
+func (l *Log) Retire(s *Segment) bool {
+	l.mu.Lock()
+	h := s.head
+	l.mu.Unlock()
+	if h == nil {
+		return false
+	}
+	h.Lock()
+	defer h.Unlock()
+	if h.seg == s {
+		h.leave()
+	}
+	return true
 }
 
 // RotateAll lets all heads go on in new segments.

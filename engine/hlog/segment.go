@@ -113,13 +113,14 @@ func (l *Log) Segments() []*Segment {
 	return all
 }
 
-// Oldest is the lowest id among the segments, except for the one given.
+// Oldest is the lowest id among the segments, except for the one given. Spares
+// do not count: what they will hold is newer than all there is.
 func (l *Log) Oldest(except record.SegmentID) record.SegmentID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	oldest := l.nextID
-	for id := range l.segments {
-		if id < oldest && id != except {
+	for id, s := range l.segments {
+		if id < oldest && id != except && s.End() > 0 {
 			oldest = id
 		}
 	}

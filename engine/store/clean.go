@@ -80,21 +80,36 @@ func (st *Store) victim(least float64, ok func(*hlog.Segment) bool) *hlog.Segmen
 			continue
 		}
 		live := max(float64(st.alive(s, oldest)), 0) / float64(st.opts.SegmentBytes)
-		if 1-live < least {
+		gain := st.gain(s, live)
+		if gain < least {
 			continue
 		}
 		age := float64(max(now-s.Created(), 1))
-		if score := (1 - live) * age / (1 + live); score > bestScore {
+		if score := gain * age / (1 + live); score > bestScore {
 			best, bestScore = s, score
 		}
 	}
 	return best
 }
 
+// gain is the share of a segment that cleaning would free. A little room at its
+// end does not count: the copies would leave as much, and the next cleaning
+// would gain nothing again, for ever.
+func (st *Store) gain(s *hlog.Segment, live float64) float64 {
+	used := float64(s.End()) / float64(st.opts.SegmentBytes)
+	if 1-used > 0.125 {
+		return 1 - live
+	}
+	return used - live
+}
+
 // alive is what cleaning s would have to copy. Its tombstones are not part of
 // it once everything they could refer to is gone.
 func (st *Store) alive(s *hlog.Segment, oldest record.SegmentID) int64 {
 	live := st.log.Live(s)
+	if s.ID == oldest {
+		oldest = st.log.Oldest(s.ID)
+	}
 	if s.Horizon() <= oldest {
 		live -= s.Tombstones.Load()
 	}

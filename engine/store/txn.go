@@ -288,7 +288,7 @@ func (ss *Session) commit() Status {
 	var room []byte
 	var err error
 	if total > 0 {
-		if at, room, err = h.Reserve(total); err != nil {
+		if at, room, err = reserve(h, total, total == ss.buried()); err != nil {
 			return ss.fail(err)
 		}
 	}

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -160,7 +162,7 @@ func (ss *Session) publish(k *Key, e *entry, swing func(record.Address) bool) St
 	h := ss.head
 	h.Lock()
 	defer h.Unlock()
-	a, room, err := h.Reserve(n)
+	a, room, err := reserve(h, n, e.Type == record.TypeTombstone)
 	if err != nil {
 		return ss.fail(err)
 	}
@@ -174,6 +176,16 @@ func (ss *Session) publish(k *Key, e *entry, swing func(record.Address) bool) St
 		h.NoteTombstone(n)
 	}
 	return OK
+}
+
+// reserve gives room in the log. A deletion gets some even if the memory limit
+// is reached: how else would there ever be room again?
+func reserve(h *hlog.Head, n int, deletion bool) (record.Address, []byte, error) {
+	a, room, err := h.Reserve(n)
+	if deletion && errors.Is(err, ErrMemoryFull) {
+		return h.ReserveBeyond(n)
+	}
+	return a, room, err
 }
 
 // died accounts for an entry that was replaced or removed.
