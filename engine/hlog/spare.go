@@ -82,6 +82,11 @@ func (l *Log) mapFile(s *Segment) error {
 		return fmt.Errorf("map segment %d: %w", s.ID, err)
 	}
 	s.mapping = mapping
+	if l.opts.SyncEach {
+		if err := f.Sync(); err != nil { // Or the first batch would wait for the whole file.
+			return fmt.Errorf("sync segment %d: %w", s.ID, err)
+		}
+	}
 	l.resident.Add(1)
 	at := l.slots.at(s.Slot)
 	at.setStable(0)

@@ -116,6 +116,12 @@ func (p Ptr) ExpireAt() int64 {
 // Chunked reports whether the value is a list of the chunks that hold the real one.
 func (p Ptr) Chunked() bool { return p.Flags()&flagChunked != 0 }
 
+// Plain reports a put without extensions, whose value is in one piece.
+func (p Ptr) Plain() bool {
+	const special = 0x0f | (flagExpiry|flagChunked|flagClient)<<8
+	return p.front()&special == uint64(TypePut)
+}
+
 // Key returns the key where it lies. Like Value it is cut out of the entry, for
 // a pointer to an empty key or value must not point past the entry's end.
 func (p Ptr) Key() []byte {

@@ -93,5 +93,5 @@ func (ss *Session) finish(k *Key, pr *index.Probe, st Status) (View, Status) {
 			}
 		}
 	}
-	return ss.Get(k)
+	return ss.get(k)
 }

@@ -28,9 +28,9 @@ type View struct {
 	ExpireAt int64 // Unix milliseconds; 0 is never
 	Kind     record.Kind
 
+	live  bool           // present and not expired
 	at    record.Address // of the entry, 0 if there was none
 	floor uint64         // of the stripe, when there was no entry
-	live  bool           // present and not expired
 }
 
 // Exists tells whether the view is of a present key.

@@ -8,7 +8,19 @@ import (
 )
 
 // Get reads a record.
-func (ss *Session) Get(k *Key) (View, Status) {
+func (ss *Session) Get(k *Key) (v View, st Status) {
+	if !ss.tx.open {
+		if a, p := ss.glance(k); a != 0 && ss.glanced(a, p, &v) {
+			ss.stat.reads++
+			ss.stat.hits++
+			return v, OK
+		}
+	}
+	return ss.get(k)
+}
+
+// get reads a record wherever and whatever it is.
+func (ss *Session) get(k *Key) (View, Status) {
 	ss.stat.reads++
 	if ss.tx.open {
 		if w := ss.tx.find(k); w != nil {
@@ -76,8 +88,7 @@ func (ss *Session) copied(a record.Address, p record.Ptr) (View, Status) {
 	v := View{Version: ver, ExpireAt: p.ExpireAt(), Kind: p.Kind(), at: a}
 	chunked := p.Chunked()
 	value := p.Value()
-	v.Value = ss.arena.alloc(len(value))
-	copy(v.Value, value)
+	v.Value = ss.arena.keep(value)
 	if p.Version() != ver {
 		return View{}, Conflict
 	}

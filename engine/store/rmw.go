@@ -12,16 +12,17 @@ import (
 // faster; else again. f may run several times; it returns false to leave the
 // record as it is. The old view is valid during f only.
 func (ss *Session) RMW(k *Key, f func(old *View, exists bool) (Write, bool)) Status {
+	v := &ss.old
 	for round := 0; ; round++ {
-		v, st := ss.Get(k)
-		if st == Cold || st >= Refused {
+		var st Status
+		if *v, st = ss.Get(k); st == Cold || st >= Refused {
 			return st
 		}
-		w, write := f(&v, v.live)
+		w, write := f(v, v.live)
 		if !write {
 			return st
 		}
-		if st := ss.Put(k, w, &v); st != Conflict {
+		if st := ss.Put(k, w, v); st != Conflict {
 			return st
 		}
 		yield(round)

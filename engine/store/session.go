@@ -20,6 +20,7 @@ type Session struct {
 	head  *hlog.Head
 	now   int64
 	err   error
+	old   View // what RMW shows; here, so that it need not be allocated
 
 	arena  arena // copies that views point to, until End
 	need   needs // what must be durable before replies go out
@@ -156,6 +157,13 @@ func (a *arena) alloc(n int) []byte {
 	b := a.slab[a.used : a.used+n : a.used+n]
 	a.used += n
 	return b
+}
+
+// keep copies b.
+func (a *arena) keep(b []byte) []byte {
+	c := a.alloc(len(b))
+	copy(c, b)
+	return c
 }
 
 // arenaKeepBytes bounds what an arena keeps for the next round.

@@ -18,6 +18,7 @@ import (
 // Store is the engine of one node.
 type Store struct {
 	opts   Options
+	logged bool // opts.logged(), near at hand
 	dev    device.Device
 	unlock func()
 	epoch  *epoch.Table
@@ -69,6 +70,7 @@ func Open(o Options) (*Store, error) {
 	}
 	st := &Store{
 		opts:     o,
+		logged:   o.logged(),
 		dev:      o.Device,
 		epoch:    epoch.New(maxSessions),
 		floors:   new(floors),

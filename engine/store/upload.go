@@ -156,12 +156,17 @@ func (t *tier) change(ctx context.Context, f func(*device.Manifest)) error {
 	next.Version++
 	next.Writer = uint64(os.Getpid())
 	err := t.blob.ReplaceManifest(ctx, next)
-	if errors.Is(err, device.ErrManifestConflict) {
+	switch {
+	case err == nil:
+		t.man = next
+	case errors.Is(err, device.ErrManifestConflict):
 		t.lost = true
 		return fmt.Errorf("another server writes to this log's part of the blob tier; this one uploads no more: %w", err)
-	}
-	if err == nil {
-		t.man = next
+	case errors.Is(err, device.ErrManifestUnknown):
+		// It may have been replaced or not: the next change starts from what is there.
+		if now, e := t.blob.LoadManifest(ctx); e == nil {
+			t.man = now
+		}
 	}
 	return err
 }
