@@ -11,6 +11,7 @@ type Summary struct {
 	Mixed      bool             `json:"mixed,omitempty"` // it has records of several tables, or some that expire
 	Horizon    record.SegmentID `json:"horizon"`
 	Created    int64            `json:"created"`
+	Expiry     int64            `json:"expiry,omitempty"` // when the last of those that expire does
 }
 
 // Summarize describes a closed segment. The caller holds a guard.
@@ -20,7 +21,7 @@ func (l *Log) Summarize(s *Segment) Summary {
 		End: s.End(), Dead: l.Dead(s), Tombstones: s.Tombstones.Load(), Horizon: s.horizon, Created: s.created,
 	}
 	l.mu.Lock()
-	sum.Table, sum.Mixed = s.table, s.mixed
+	sum.Table, sum.Mixed, sum.Expiry = s.table, s.mixed, s.expiry
 	l.mu.Unlock()
 	return sum
 }
@@ -35,7 +36,7 @@ func (l *Log) noteTables(s *Segment) {
 	if known || bytes == nil {
 		return
 	}
-	first, mixed, table := true, false, record.TableID(0)
+	first, mixed, table, expiry := true, false, record.TableID(0), int64(0)
 	for _, p := range record.Entries(bytes) {
 		if p.Type() != record.TypePut {
 			continue
@@ -43,12 +44,36 @@ func (l *Log) noteTables(s *Segment) {
 		if first {
 			first, table = false, p.Table()
 		}
-		if p.Table() != table || p.HasExpiry() {
-			mixed = true
-			break
-		}
+		mixed = mixed || p.Table() != table || p.HasExpiry()
+		expiry = max(expiry, p.ExpireAt())
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.table, s.mixed, s.known = table, mixed, true
+	s.table, s.mixed, s.expiry, s.known = table, mixed, expiry, true
+}
+
+// Expired tells once whether s has records that expire and all of them have by
+// now.
+func (l *Log) Expired(s *Segment, now int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.expiry == 0 || s.expiry > now {
+		return false
+	}
+	s.expiry = 0
+	return true
+}
+
+// MayHave tells whether s may have records of a table for which gone says yes.
+func (l *Log) MayHave(s *Segment, gone func(record.TableID) bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !s.known || s.mixed || gone(s.table)
+}
+
+// Doom says that nothing in s is alive, whatever was counted.
+func (l *Log) Doom(s *Segment) {
+	if !s.doomed.Swap(true) {
+		l.survivor.dead.add(s.Slot, int32(s.End()))
+	}
 }

@@ -67,9 +67,11 @@ func (st *Store) sweepLoop(ctx context.Context) {
 		}
 		if asked, below := st.sweep.take(); asked {
 			st.sweepDropped(ctx, ss, below)
+			st.auditDropped(ctx, ss)
 			st.room.ask()
 		}
 		st.sweepExpired(ctx, ss)
+		st.auditExpired(ctx, ss)
 		st.dropDoomed(ctx, ss)
 	}
 }
@@ -90,7 +92,7 @@ func (st *Store) sweepDropped(ctx context.Context, ss *Session, below record.Seg
 }
 
 // dropEntry removes the entry that a walk stands at if its table is gone. A
-// cold one is left to the cleaner unless its whole segment is known to be dead.
+// cold one is left to the audit unless its whole segment is known to be dead.
 func (ss *Session) dropEntry(pr *index.Probe, below record.SegmentID) {
 	a := pr.Address()
 	if a == 0 || pr.Locked() {
@@ -99,7 +101,7 @@ func (ss *Session) dropEntry(pr *index.Probe, below record.SegmentID) {
 	p, ok := ss.st.log.Entry(a)
 	if !ok {
 		if s := ss.st.log.Segment(a.Slot()); s != nil && s.ID < below && ss.st.ix.Remove(pr) {
-			ss.head.Died(a, uint32(ss.st.opts.SegmentBytes)) // It dies as a whole.
+			ss.st.log.Doom(s) // It dies as a whole.
 		}
 		return
 	}
