@@ -49,9 +49,9 @@ const (
 
 // OutputLimit bounds replies that a client does not read. Zero means no limit.
 type OutputLimit struct {
-	HardBytes   int64         // close at once beyond this
-	SoftBytes   int64         // close when beyond this
-	SoftSeconds time.Duration // for so long
+	HardBytes int64         // close at once beyond this
+	SoftBytes int64         // close when beyond this
+	SoftTime  time.Duration // for so long
 }
 
 // TLSConfig describes the encrypted port. Port 0 means none.
@@ -142,6 +142,6 @@ func (s *settings) init(c *Config) {
 	s.maxQueryBytes.Store(c.MaxQueryBytes)
 	s.outputHard.Store(c.OutputLimit.HardBytes)
 	s.outputSoft.Store(c.OutputLimit.SoftBytes)
-	s.outputSecs.Store(int64(c.OutputLimit.SoftSeconds / time.Second))
+	s.outputSecs.Store(int64(c.OutputLimit.SoftTime / time.Second))
 	s.slowlogMicros.Store(c.SlowlogThresholdMicros)
 }

@@ -47,7 +47,6 @@ type conn struct {
 	noTouch     atomic.Bool            // CLIENT NO-TOUCH
 	queryBytes  atomic.Int64           // input that waits in the conn's own buffer
 	outputBytes atomic.Int64           // replies that wait to be sent
-	commands    atomic.Int64           // executed in all
 	bytesIn     atomic.Int64
 	bytesOut    atomic.Int64
 	loop        atomic.Pointer[loop] // changes when the conn moves

@@ -97,13 +97,3 @@ func (c *conn) show(now int64, last *command) {
 		c.shownMulti.Store(queued)
 	}
 }
-
-// showBuffers publishes how much waits on both sides.
-func (c *conn) showBuffers() {
-	if n := int64(len(c.net.in)); c.queryBytes.Load() != n {
-		c.queryBytes.Store(n)
-	}
-	if n := int64(c.unsent()); c.outputBytes.Load() != n {
-		c.outputBytes.Store(n)
-	}
-}

@@ -90,7 +90,7 @@ func TestAClientThatDoesNotReadIsClosedAtTheHardLimit(t *testing.T) {
 }
 
 func TestAClientThatDoesNotReadIsClosedSomeTimeAfterTheSoftLimit(t *testing.T) {
-	limit := redis.OutputLimit{SoftBytes: 1 << 20, SoftSeconds: time.Nanosecond}
+	limit := redis.OutputLimit{SoftBytes: 1 << 20, SoftTime: time.Nanosecond}
 	srv := startServer(t, store.Options{}, redis.Config{OutputLimit: limit})
 	c := dial(t, "tcp", srv.Addr().String())
 	sendTo(t, c, bulk("SET", "k", strings.Repeat("x", 1<<20)))

@@ -76,7 +76,7 @@ func isFloatLiteral(b []byte) bool {
 // exponent, and a leading zero of a decimal must not mean octal.
 func floatLiteral(b []byte) string {
 	if isHexFloat(b) {
-		if bytes.IndexAny(b, "pP") < 0 {
+		if !bytes.ContainsAny(b, "pP") {
 			return string(b) + "p0"
 		}
 		return string(b)
