@@ -15,39 +15,36 @@ var ErrGone = errors.New("the segment is gone")
 // need no second.
 const fetchBytes = 4096
 
-// Fetch reads the entry at a from disk or the blob tier into memory of its
-// own. It also returns the segment's id, for the slot may be used again later.
-func (l *Log) Fetch(a record.Address) ([]byte, record.SegmentID, error) {
+// Fetch reads the entry at a, in the segment with the id, from disk or the blob
+// tier into memory of its own.
+func (l *Log) Fetch(a record.Address, id record.SegmentID) ([]byte, error) {
 	s := l.Segment(a.Slot())
-	if s == nil {
-		return nil, 0, ErrGone
+	if s == nil || s.ID != id {
+		return nil, ErrGone // The slot may be another segment's by now.
 	}
 	s.io.RLock()
 	defer s.io.RUnlock()
 	off, end := int64(a.Offset()), int64(s.End())
-	if off+record.HeaderBytes > end {
-		return nil, 0, ErrGone // The slot is another segment's by now.
-	}
 	buf := make([]byte, min(fetchBytes, end-off))
 	if err := l.readFull(s, buf, off); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	n := record.PtrOf(buf).Length()
 	if n < record.HeaderBytes || off+int64(n) > end {
-		return nil, 0, &record.CorruptError{Segment: s.ID, Offset: int(off), Reason: "impossible length"}
+		return nil, &record.CorruptError{Segment: s.ID, Offset: int(off), Reason: "impossible length"}
 	}
 	if n > len(buf) {
 		rest := make([]byte, n)
 		m := copy(rest, buf)
 		if err := l.readFull(s, rest[m:], off+int64(m)); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		buf = rest
 	}
 	if !record.PtrOf(buf[:n]).CRCValid() {
-		return nil, 0, &record.CorruptError{Segment: s.ID, Offset: int(off), Reason: "checksum mismatch"}
+		return nil, &record.CorruptError{Segment: s.ID, Offset: int(off), Reason: "checksum mismatch"}
 	}
-	return buf[:n:n], s.ID, nil
+	return buf[:n:n], nil
 }
 
 func (l *Log) readFull(s *Segment, p []byte, off int64) error {

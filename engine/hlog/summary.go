@@ -64,6 +64,13 @@ func (l *Log) Expired(s *Segment, now int64) bool {
 	return true
 }
 
+// ExpireAgain lets Expired say so once more.
+func (l *Log) ExpireAgain(s *Segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.expiry = 1
+}
+
 // MayHave tells whether s may have records of a table for which gone says yes.
 func (l *Log) MayHave(s *Segment, gone func(record.TableID) bool) bool {
 	l.mu.Lock()

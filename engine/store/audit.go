@@ -41,16 +41,19 @@ func (st *Store) auditCold(ctx context.Context, ss *Session, due func(*hlog.Segm
 			}
 			continue
 		}
-		ss.audit(s, b)
+		if !ss.audit(s, b) {
+			st.log.ExpireAgain(s)
+		}
 	}
 }
 
 // auditStep is how many entries are looked at inside one guard.
 const auditStep = 256
 
-// audit drops from the index what is dead in the segment with the bytes b.
-func (ss *Session) audit(s *hlog.Segment, b []byte) {
-	n := 0
+// audit drops from the index what is dead in the segment with the bytes b;
+// false if there was no room to note all of that in the log.
+func (ss *Session) audit(s *hlog.Segment, b []byte) bool {
+	n, all := 0, true
 	ss.Begin()
 	for off, p := range record.Entries(b) {
 		if n%auditStep == 0 {
@@ -63,30 +66,37 @@ func (ss *Session) audit(s *hlog.Segment, b []byte) {
 		}
 		n++
 		if p.Type() == record.TypePut {
-			ss.auditRecord(record.MakeAddress(s.Slot, off), p)
+			all = ss.auditRecord(record.MakeAddress(s.Slot, off), p) && all
 		}
 	}
 	ss.Seal()
 	ss.End()
+	return all
 }
 
-func (ss *Session) auditRecord(a record.Address, p record.Ptr) {
+// auditRecord drops a record that is dead; false if that has to be tried again.
+func (ss *Session) auditRecord(a record.Address, p record.Ptr) bool {
 	dropped := ss.st.tableGone(p)
 	if !dropped && !ss.expired(p) {
-		return
+		return true
 	}
 	var pr index.Probe
 	place := placeOf(p)
-	if !isAt(ss.st.ix, place, a, &pr) || pr.Locked() {
-		return
+	if !isAt(ss.st.ix, place, a, &pr) {
+		return true
 	}
 	t := ss.st.tables.byID(p.Table())
-	switch {
-	case dropped || t == nil:
-		if ss.st.ix.Remove(&pr) {
+	if dropped || t == nil {
+		gone := ss.st.ix.Remove(&pr)
+		if gone {
 			ss.head.Died(a, uint32(p.Length()))
 		}
-	case ss.remove(&Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}, &pr, p, versionOf(p)) == OK:
-		ss.st.work.expired.Add(1)
+		return gone
 	}
+	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
+	if ss.remove(&k, &pr, p, versionOf(p)) != OK {
+		return false
+	}
+	ss.st.work.expired.Add(1)
+	return true
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -19,11 +20,28 @@ type fetched struct {
 	bytes   []byte
 }
 
+// wanted is a cold record that an operation needs, and the segment that it is
+// in: when it is read, its address may be another segment's.
+type wanted struct {
+	at      record.Address
+	segment record.SegmentID
+}
+
+// want notes that the cold record at a is needed. A segment that is gone by now
+// is asked for, too: to find that out is what the operation waits for then.
+func (ss *Session) want(a record.Address) {
+	w := wanted{at: a}
+	if s := ss.st.log.Segment(a.Slot()); s != nil {
+		w.segment = s.ID
+	}
+	ss.cold = append(ss.cold, w)
+}
+
 // Fetch is the I/O that an operation with status Cold waits for. Start it,
 // then Resume the session with it and run the operation again from its start.
 type Fetch struct {
 	st   *Store
-	want []record.Address
+	want []wanted
 	room bool // memory for a write is wanted
 	left atomic.Int64
 
@@ -36,7 +54,7 @@ type Fetch struct {
 // TakeFetch gives what the Cold operations since Begin, or since the last
 // TakeFetch, need.
 func (ss *Session) TakeFetch() *Fetch {
-	slices.Sort(ss.cold)
+	slices.SortFunc(ss.cold, func(a, b wanted) int { return cmp.Compare(a.at, b.at) })
 	f := &Fetch{st: ss.st, want: slices.Clone(slices.Compact(ss.cold)), got: make(map[record.Address]fetched, len(ss.cold))}
 	maps.Copy(f.got, ss.stash) // Or the operation would go back and forth between two records.
 	f.room = ss.noRoom
@@ -50,8 +68,8 @@ func (ss *Session) TakeFetch() *Fetch {
 func (f *Fetch) Start(done func()) {
 	f.done = done
 	f.left.Store(int64(len(f.want)) + 1)
-	for _, a := range f.want {
-		f.st.readers.do(func() { f.read(a) })
+	for _, w := range f.want {
+		f.st.readers.do(func() { f.read(w) })
 	}
 	go func() {
 		if f.room {
@@ -68,12 +86,12 @@ func (f *Fetch) arrived() {
 	}
 }
 
-func (f *Fetch) read(a record.Address) {
-	b, id, err := f.st.log.Fetch(a)
+func (f *Fetch) read(w wanted) {
+	b, err := f.st.log.Fetch(w.at, w.segment)
 	f.mu.Lock()
 	switch {
 	case err == nil:
-		f.got[a] = fetched{id, b}
+		f.got[w.at] = fetched{w.segment, b}
 	case !errors.Is(err, hlog.ErrGone): // Cleaned away meanwhile: the operation finds it elsewhere.
 		f.err = errors.Join(f.err, err)
 	}

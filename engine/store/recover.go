@@ -222,19 +222,16 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 // fetchNow reads what find needs. A record of the base that cannot be read is
 // no reason to lose the tail's; the error shows when it is asked for.
 func (ss *Session) fetchNow() {
-	for _, a := range ss.cold {
-		b, id, err := ss.st.log.Fetch(a)
+	for _, w := range ss.cold {
+		b, err := ss.st.log.Fetch(w.at, w.segment)
 		if err != nil {
-			ss.st.opts.Logger.Error("a cold record cannot be read", "address", a, "error", err)
-			b = unreadable
-			if s := ss.st.log.Segment(a.Slot()); s != nil {
-				id = s.ID // Or it would be asked for again and again.
-			}
+			ss.st.opts.Logger.Error("a cold record cannot be read", "address", w.at, "error", err)
+			b = unreadable // Or it would be asked for again and again.
 		}
 		if ss.stash == nil || len(ss.stash) > 1024 {
 			ss.stash = map[record.Address]fetched{}
 		}
-		ss.stash[a] = fetched{id, b}
+		ss.stash[w.at] = fetched{w.segment, b}
 	}
 	ss.cold = ss.cold[:0]
 }

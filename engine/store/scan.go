@@ -40,7 +40,7 @@ func (ss *Session) visit(t *table, pr *index.Probe) (View, []byte, Status) {
 	}
 	p, ok := ss.entry(a)
 	if !ok {
-		ss.cold = append(ss.cold, a)
+		ss.want(a)
 		return View{}, nil, Cold
 	}
 	if p.Table() != t.id || p.Type() != record.TypePut || ss.expired(p) {

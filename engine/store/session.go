@@ -25,7 +25,7 @@ type Session struct {
 	arena  arena // copies that views point to, until End
 	need   needs // what must be durable before replies go out
 	tx     txn   // the open transaction
-	cold   []record.Address
+	cold   []wanted
 	stash  map[record.Address]fetched
 	fresh  bool     // the stash is for the next round
 	noRoom bool     // a write waits for memory
@@ -109,7 +109,7 @@ func (ss *Session) match(k *Key, pr *index.Probe) (record.Ptr, Status) {
 		}
 		p, ok := ss.entry(a)
 		if !ok {
-			ss.cold = append(ss.cold, a)
+			ss.want(a)
 			unsure = true
 			continue
 		}

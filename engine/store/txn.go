@@ -132,7 +132,7 @@ func (ss *Session) matchPastOwn(k *Key, pr *index.Probe, held int) (record.Ptr, 
 		}
 		p, ok := ss.entry(a)
 		if !ok {
-			ss.cold = append(ss.cold, a)
+			ss.want(a)
 			unsure = true
 			continue
 		}
