@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
+	"io/fs"
 	"slices"
 	"sync"
 
@@ -12,13 +14,18 @@ import (
 
 // loadSnapshot brings the base of the last snapshot back, and returns the
 // segments that are left to replay.
+//
+// A snapshot that is not used ends here. Of a record that was relocated while it
+// was taken it knows only the copy in the tail; who replays everything may keep
+// the other and let the cleaner have that copy, and the snapshot would then know
+// neither.
 func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, error) {
-	if !st.opts.logged() || st.manifest != nil {
-		return found, nil
+	var snap *snapshot
+	if st.opts.logged() && st.manifest == nil {
+		snap = st.readSnapshot()
 	}
-	snap := st.readSnapshot()
 	if snap == nil {
-		return found, nil
+		return found, st.removeSnapshot()
 	}
 	l := loader{st: st, snap: snap, segs: make([]*hlog.Segment, len(snap.Segments))}
 	tail, err := l.adopt(found, frames)
@@ -35,6 +42,13 @@ func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, e
 		return nil, err
 	}
 	return tail, l.countUnknown()
+}
+
+func (st *Store) removeSnapshot() error {
+	if err := st.dev.RemoveMeta(snapshotMeta); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // loader brings one snapshot back.
