@@ -105,6 +105,9 @@ func (l *life) data() string { return filepath.Join(l.root, "data") }
 func (l *life) launch() {
 	l.durability = l.kind.durability[l.rng.IntN(len(l.kind.durability))]
 	args := append([]string{"--dir", l.data(), "--durability", l.durability, "--checkpoint-every", "0"}, l.kind.args...)
+	if len(l.kind.vary) > 0 {
+		args = append(args, l.kind.vary[l.rng.IntN(len(l.kind.vary))]...)
+	}
 	if l.kind.blob {
 		args = append(args, "--blob-url", "file://"+filepath.Join(l.root, "blob"))
 	}

@@ -102,6 +102,17 @@ func terminate(l *life, ld *load) {
 	}
 }
 
+// killStopping asks the server to stop, and kills it before it has.
+func killStopping(l *life, ld *load) {
+	ld.last(l.moment())
+	l.server.AskToStop()
+	select {
+	case <-time.After(time.Duration(l.rng.Int64N(int64(30 * time.Millisecond)))):
+	case <-l.server.Exited():
+	}
+	l.shot()
+}
+
 // killDuringStart kills a server that is recovering, or has just begun to serve.
 func (l *life) killDuringStart() {
 	was := l.durability

@@ -113,9 +113,12 @@ func (s *Server) Kill() {
 	<-s.exited
 }
 
+// AskToStop sends SIGTERM.
+func (s *Server) AskToStop() { _ = s.cmd.Process.Signal(syscall.SIGTERM) }
+
 // Terminate asks the server to stop, and waits until it has.
 func (s *Server) Terminate() error {
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	s.AskToStop()
 	select {
 	case <-s.exited:
 	case <-time.After(Patience):
