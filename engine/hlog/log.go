@@ -92,7 +92,7 @@ type Log struct {
 	closing  atomic.Bool
 
 	notifyMu sync.Mutex
-	notify   []func()
+	notify   []*func()
 	waiters  atomic.Int64
 
 	resident atomic.Int64 // segments that hold memory, frames and mappings

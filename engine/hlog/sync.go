@@ -2,6 +2,7 @@ package hlog
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -114,11 +115,16 @@ func (l *Log) syncClosed(s *Segment) error {
 }
 
 // OnDurable registers f, to be called whenever a durable mark moved while
-// somebody was waiting (see Await).
-func (l *Log) OnDurable(f func()) {
+// somebody was waiting (see Await). The returned func takes it back.
+func (l *Log) OnDurable(f func()) (forget func()) {
 	l.notifyMu.Lock()
 	defer l.notifyMu.Unlock()
-	l.notify = append(l.notify, f)
+	l.notify = append(l.notify, &f)
+	return func() {
+		l.notifyMu.Lock()
+		defer l.notifyMu.Unlock()
+		l.notify = slices.DeleteFunc(l.notify, func(p *func()) bool { return p == &f })
+	}
 }
 
 // Await says that somebody waits for a durable mark; Arrived takes it back.
@@ -139,6 +145,6 @@ func (l *Log) wakeWaiters() {
 	l.notifyMu.Lock()
 	defer l.notifyMu.Unlock()
 	for _, f := range l.notify {
-		f()
+		(*f)()
 	}
 }

@@ -113,12 +113,21 @@ func (ss *Session) await() {
 // Notify sets what is called, from another goroutine, when durability has
 // moved on after Durable said no. One call may serve several rounds.
 func (ss *Session) Notify(f func()) {
-	ss.st.log.OnDurable(func() {
-		if ss.wait.Swap(false) {
-			ss.st.log.Arrived()
+	forget := ss.st.log.OnDurable(func() {
+		if ss.arrived() {
 			f()
 		}
 	})
+	ss.onClose = append(ss.onClose, forget)
+}
+
+// arrived ends an await; false if there was none.
+func (ss *Session) arrived() bool {
+	waited := ss.wait.Swap(false)
+	if waited {
+		ss.st.log.Arrived()
+	}
+	return waited
 }
 
 // WaitDurable waits until the ticket is durable.

@@ -36,6 +36,7 @@ type Session struct {
 
 	waitOnce sync.Once
 	moved    chan struct{}
+	onClose  []func()
 }
 
 // NewSession gives a worker its session.
@@ -57,6 +58,11 @@ func (st *Store) NewSession() (*Session, error) {
 
 // Close ends the session.
 func (ss *Session) Close() {
+	for _, f := range ss.onClose {
+		f()
+	}
+	ss.onClose = nil
+	ss.arrived()
 	st := ss.st
 	st.mu.Lock()
 	defer st.mu.Unlock()
