@@ -57,7 +57,7 @@ func kinds() []kind {
 		},
 		{
 			name: "checkpoint", durability: []string{"checkpoint"}, args: []string{"--loops", "2", "--segment-size", "64KiB"},
-			writers: 2, transfers: 2, mix: saved, longest: 300 * time.Millisecond,
+			writers: 2, transfers: 2, setters: 1, mix: saved, longest: 300 * time.Millisecond,
 			deaths: []death{atBGSAVE, atBGSAVE, paused, polite, stopping},
 		},
 		{
@@ -80,7 +80,7 @@ func kinds() []kind {
 		},
 		{
 			name: "none", durability: []string{"none"}, args: []string{"--loops", "2", "--segment-size", "256KiB"},
-			writers: 2, transfers: 2, mix: saved, longest: 300 * time.Millisecond,
+			writers: 2, transfers: 2, setters: 1, mix: saved, longest: 300 * time.Millisecond,
 			deaths: []death{atBGSAVE, polite, stopping},
 		},
 		{
