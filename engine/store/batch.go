@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/prefetch"
 )
 
@@ -62,14 +63,26 @@ func (ss *Session) approach(keys []Key, probes *[batchKeys]index.Probe, st []Sta
 			found = Conflict
 			if p, ok := log.Entry(pr.Address()); ok && !pr.Locked() {
 				found = OK
-				prefetch.T0(p.Pointer())
-				prefetch.T0(unsafe.Add(p.Pointer(), 64))
-				prefetch.T0(unsafe.Add(p.Pointer(), 128))
+				ss.fetchLines(p)
 			}
 		}
 		if st != nil {
 			st[i] = found
 		}
+	}
+}
+
+const cacheLine = 64
+
+// fetchLines asks for the cache lines of a record that is as long as the last
+// one was. Asking for more would keep other records waiting: only so many lines
+// can be on their way at once.
+func (ss *Session) fetchLines(p record.Ptr) {
+	at := p.Pointer()
+	prefetch.T0(at)
+	reach := uintptr(at)%cacheLine + uintptr(ss.usual)
+	for off := uintptr(cacheLine); off < min(reach, 4*cacheLine); off += cacheLine {
+		prefetch.T0(unsafe.Add(at, off))
 	}
 }
 
@@ -86,6 +99,7 @@ func (ss *Session) finish(k *Key, pr *index.Probe, st Status) (View, Status) {
 			if v, st := ss.view(a, p); st != Conflict {
 				ss.stat.reads++
 				if st == OK {
+					ss.usual = p.Length()
 					ss.stat.hits++
 					ss.touched(pr, p)
 				}

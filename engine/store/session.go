@@ -20,6 +20,7 @@ type Session struct {
 	head  *hlog.Head
 	now   int64
 	err   error
+	usual int  // bytes of the last record that a batch read
 	old   View // what RMW shows; here, so that it need not be allocated
 
 	arena  arena // copies that views point to, until End
