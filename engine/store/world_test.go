@@ -414,14 +414,20 @@ func readKey(t testing.TB, ss *store.Session, db int, key []byte) (value []byte)
 	return value
 }
 
+// judge is what testing.T and rapid.T have in common.
+type judge interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // scanned gives the keys that a whole scan of a database shows.
-func scanned(t testing.TB, ss *store.Session, db int) map[string]int {
+func scanned(t judge, ss *store.Session, db int) map[string]int {
 	t.Helper()
 	seen := map[string]int{}
 	for cursor := uint64(0); ; {
 		var part []string
 		var next uint64
-		s := until(t, ss, func() (s store.Status) {
+		s := attempt(ss, func() (s store.Status) {
 			part = part[:0]
 			next, s = ss.Scan(db, cursor, 100, func(key []byte, _ *store.View) { part = append(part, string(key)) })
 			return s
