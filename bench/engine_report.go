@@ -42,8 +42,10 @@ func (r engineResult) MarshalJSON() ([]byte, error) {
 		Rounds         []engineRound `json:"rounds"`
 	}
 	c := r.cell
-	out := figures{c.name(), c.mix.Name, c.shape.keys.Len(), c.shape.value, string(c.place), c.dist.String(),
-		c.workers, c.batch, r.mops(), nil, r.BytesPerRecord, r.Rounds}
+	out := figures{
+		c.name(), c.mix.Name, c.shape.keys.Len(), c.shape.value, string(c.place), c.dist.String(),
+		c.workers, c.batch, r.mops(), nil, r.BytesPerRecord, r.Rounds,
+	}
 	if ref := c.faster(); !math.IsNaN(ref) {
 		out.Faster = &ref
 	}
@@ -75,8 +77,10 @@ func (o *engineOutcome) newTable(r engineResult) table {
 		title: fmt.Sprintf("%s: %s records, %d B keys, %d B values; %.0f B of memory a record",
 			placeNames[r.cell.place], grouped(int64(o.Records)), r.cell.shape.keys.Len(), r.cell.shape.value, r.BytesPerRecord),
 		names: 4,
-		head: []string{"workload", "keys", "workers", "batch", "Mops/s", "±", "p50", "p99", "p99.9",
-			"CPU/op", "allocs/op", "longest GC", "cold", "FASTER", "ratio"},
+		head: []string{
+			"workload", "keys", "workers", "batch", "Mops/s", "±", "p50", "p99", "p99.9",
+			"CPU/op", "allocs/op", "longest GC", "cold", "FASTER", "ratio",
+		},
 	}
 }
 

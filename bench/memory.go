@@ -118,8 +118,10 @@ func (o *memoryOutcome) measure(ctx context.Context, p *progress, t *target) err
 	if err != nil {
 		return err
 	}
-	o.Results = append(o.Results, memoryResult{t.Name, t.Version, empty, full,
-		float64(full.Total-empty.Total) / float64(o.Records)})
+	o.Results = append(o.Results, memoryResult{
+		t.Name, t.Version, empty, full,
+		float64(full.Total-empty.Total) / float64(o.Records),
+	})
 	return nil
 }
 

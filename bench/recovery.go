@@ -104,8 +104,10 @@ func measureRecovery(ctx context.Context, p *progress, f recoveryFlags) (*recove
 		return nil, err
 	}
 	defer func() { t.stop() }()
-	out := &recoveryOutcome{Records: uint64(f.records), RecordBytes: workload.Text30.Len() + f.value,
-		Checkpoint: f.checkpoint, ColdCache: f.coldCache}
+	out := &recoveryOutcome{
+		Records: uint64(f.records), RecordBytes: workload.Text30.Len() + f.value,
+		Checkpoint: f.checkpoint, ColdCache: f.coldCache,
+	}
 	if err := out.load(ctx, p, t, f); err != nil {
 		return nil, err
 	}

@@ -54,8 +54,10 @@ func (o *respOutcome) tables() []table {
 		title: fmt.Sprintf("%d clients, %s records of %d B keys and %d B values, medians of %d rounds",
 			o.Clients, grouped(int64(o.Records)), o.KeyBytes, o.ValueBytes, len(o.Results[0].Rounds)),
 		names: 4,
-		head: []string{"workload", "keys", "pipeline", "server", "ops/s", "±", "ratio", "p50", "p99", "p99.9",
-			"server CPU/op", "ratio", "client busy"},
+		head: []string{
+			"workload", "keys", "pipeline", "server", "ops/s", "±", "ratio", "p50", "p99", "p99.9",
+			"server CPU/op", "ratio", "client busy",
+		},
 	}
 	for i, r := range o.Results {
 		base := o.baseline(i)

@@ -48,8 +48,10 @@ func measureResp(ctx context.Context, p *progress, f respFlags) (*respOutcome, e
 			return nil, fmt.Errorf("load %s: %w", t.Name, err)
 		}
 	}
-	out := &respOutcome{Targets: targets, Clients: f.clients, ValueBytes: f.value, KeyBytes: d.keys().Len(),
-		Records: uint64(f.records), Driver: f.driver, RoundSeconds: f.duration.Seconds()}
+	out := &respOutcome{
+		Targets: targets, Clients: f.clients, ValueBytes: f.value, KeyBytes: d.keys().Len(),
+		Records: uint64(f.records), Driver: f.driver, RoundSeconds: f.duration.Seconds(),
+	}
 	for _, c := range cases {
 		results := make([]respResult, len(targets))
 		for round := range f.rounds {

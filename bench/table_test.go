@@ -86,9 +86,11 @@ func TestReportsMatchTheirGoldenFiles(t *testing.T) {
 		"recovery": &recoveryOutcome{Records: 1e6, RecordBytes: 130, DiskBytes: 160e6, LoadRate: 8e5, Rounds: []recoveryRound{
 			{Ready: 700 * time.Millisecond, CPU: 1200 * time.Millisecond, Keys: 1e6, ReadBack: 2 * time.Second},
 		}},
-		"larger": &largerOutcome{Records: 1e6, RecordBytes: 130, DataBytes: 160e6, BudgetBytes: 40e6, DiskBytes: 170e6,
+		"larger": &largerOutcome{
+			Records: 1e6, RecordBytes: 130, DataBytes: 160e6, BudgetBytes: 40e6, DiskBytes: 170e6,
 			Resident: resident{Total: 60e6}, HotWhole: []respRound{{OpsPerSecond: 5e5, ServerCPU: 900}}, HotPart: []respRound{{OpsPerSecond: 49e4, ServerCPU: 910}},
-			Cold: []respRound{{OpsPerSecond: 5e4, ServerCPU: 5000}}, Rewrite: 6e5, ReadBack: 2e5, Ready: time.Second, ReadAgain: 1e5},
+			Cold: []respRound{{OpsPerSecond: 5e4, ServerCPU: 5000}}, Rewrite: 6e5, ReadBack: 2e5, Ready: time.Second, ReadAgain: 1e5,
+		},
 	} {
 		var b bytes.Buffer
 		if err := emit(&b, sampleReport(name), o, commonFlags{}); err != nil {

@@ -32,8 +32,10 @@ func (c Lines) SVG() []byte {
 	header(s, c.Title, c.Subtitle, names)
 
 	xs, ys := ticks(right), ticks(top)
-	f := frame{left: 70, top: headHeight + 14, right: chartWidth - margin, bottom: linesHeight - footHeight,
-		xEnd: xs[len(xs)-1], yEnd: ys[len(ys)-1]}
+	f := frame{
+		left: 70, top: headHeight + 14, right: chartWidth - margin, bottom: linesHeight - footHeight,
+		xEnd: xs[len(xs)-1], yEnd: ys[len(ys)-1],
+	}
 	f.draw(s, xs, ys)
 	s.text(f.left, f.top-8, "quiet", "", c.YLabel)
 	s.text(f.right, f.bottom+34, "quiet", "end", c.XLabel)

@@ -1,10 +1,9 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
-
-	"context"
 
 	"github.com/ostrodb/ostro/engine/store"
 )

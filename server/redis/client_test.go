@@ -68,9 +68,14 @@ func TestClientListTellsWhatClientsDo(t *testing.T) {
 func TestRepliesCanBeSwitchedOff(t *testing.T) {
 	c := dialRaw(t, startOstro(t, redis.Config{}))
 	for _, args := range [][]string{
-		{"client", "reply", "skip"}, {"incr", "n"}, // both silent
+		{"client", "reply", "skip"},
+		{"incr", "n"}, // both silent
 		{"incr", "n"},
-		{"client", "reply", "off"}, {"incr", "n"}, {"incr", "nosuch", "x"}, {"client", "reply", "skip"}, {"incr", "n"},
+		{"client", "reply", "off"},
+		{"incr", "n"},
+		{"incr", "nosuch", "x"},
+		{"client", "reply", "skip"},
+		{"incr", "n"},
 		{"client", "reply", "on"},
 		{"get", "n"},
 	} {

@@ -120,11 +120,23 @@ func (cmd *command) flagNames() (names []string) {
 		flag commandFlags
 		name string
 	}{
-		{flagWrite, "write"}, {flagReadonly, "readonly"}, {flagDenyOOM, "denyoom"}, {flagAdmin, "admin"},
-		{flagPubsub, "pubsub"}, {flagNoScript, "noscript"}, {flagBlocking, "blocking"}, {flagLoading, "loading"},
-		{flagStale, "stale"}, {flagSkipMonitor, "skip_monitor"}, {flagSkipSlowlog, "skip_slowlog"}, {flagFast, "fast"},
-		{flagNoAuth, "no_auth"}, {flagMayReplicate, "may_replicate"}, {flagMovableKeys, "movablekeys"},
-		{flagNoMulti, "no_multi"}, {flagAllowBusy, "allow_busy"},
+		{flagWrite, "write"},
+		{flagReadonly, "readonly"},
+		{flagDenyOOM, "denyoom"},
+		{flagAdmin, "admin"},
+		{flagPubsub, "pubsub"},
+		{flagNoScript, "noscript"},
+		{flagBlocking, "blocking"},
+		{flagLoading, "loading"},
+		{flagStale, "stale"},
+		{flagSkipMonitor, "skip_monitor"},
+		{flagSkipSlowlog, "skip_slowlog"},
+		{flagFast, "fast"},
+		{flagNoAuth, "no_auth"},
+		{flagMayReplicate, "may_replicate"},
+		{flagMovableKeys, "movablekeys"},
+		{flagNoMulti, "no_multi"},
+		{flagAllowBusy, "allow_busy"},
 	} {
 		if cmd.flags&f.flag != 0 {
 			names = append(names, f.name)

@@ -119,7 +119,10 @@ func TestIdleClientsAreClosed(t *testing.T) {
 
 func TestConfigSaysWhatIsWrong(t *testing.T) {
 	for _, cfg := range []redis.Config{
-		{Port: 70000}, {Databases: -1}, {Loops: -1}, {TLS: redis.TLSConfig{Port: 1}},
+		{Port: 70000},
+		{Databases: -1},
+		{Loops: -1},
+		{TLS: redis.TLSConfig{Port: 1}},
 		{TLS: redis.TLSConfig{Port: 1, CertFile: "none", KeyFile: "none"}},
 	} {
 		if _, err := redis.New(nil, cfg); err == nil {
