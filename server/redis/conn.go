@@ -26,7 +26,8 @@ type conn struct {
 	// Fixed for life.
 	srv     *Server
 	id      uint64
-	fd      int
+	fd      int    // the socket, or -1
+	pipe    *pipe  // instead of a socket, or nil
 	addr    string // the client's address, "path:0" for a unix socket
 	laddr   string // ours
 	created int64  // unix milliseconds

@@ -2,6 +2,9 @@ package redis
 
 import (
 	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/wire/resp"
 )
@@ -43,6 +46,31 @@ type netState struct {
 
 // waits reports that no further command may run now.
 func (n *netState) waits() bool { return n.parked || n.paused }
+
+// receive takes what the client has sent, without blocking.
+func (c *conn) receive(b []byte) (int, syscall.Errno) {
+	if c.pipe != nil {
+		return c.pipe.receive(b)
+	}
+	return receive(c.fd, b)
+}
+
+// send gives the client as much as can be given without blocking.
+func (c *conn) send(b []byte) (int, syscall.Errno) {
+	if c.pipe != nil {
+		return c.pipe.send(b)
+	}
+	return send(c.fd, b)
+}
+
+// hangUp closes the connection towards the client.
+func (c *conn) hangUp() {
+	if c.pipe != nil {
+		c.pipe.close()
+		return
+	}
+	_ = unix.Close(c.fd) // There is nobody to tell.
+}
 
 // unsent is how many bytes of replies the socket has not taken.
 func (c *conn) unsent() int { return c.out.Len() - c.net.sent }

@@ -10,11 +10,12 @@ type inbox struct {
 	spare    []message
 }
 
-// message is one of: a connection to serve from now on, one to close, a fetch
-// that arrived, a function to run on the loop.
+// message is one of: a connection to serve from now on, one to close, news of a
+// pipe, a fetch that arrived, a function to run on the loop.
 type message struct {
 	adopt   *conn
 	kill    *conn
+	ready   readyConn
 	fetched *park
 	run     func()
 }
@@ -47,6 +48,8 @@ func (l *loop) takeInbox() {
 			l.adopt(m.adopt)
 		case m.kill != nil:
 			l.killHere(m.kill)
+		case m.ready.c != nil:
+			l.pipeTold(m.ready)
 		case m.fetched != nil:
 			l.arrived = append(l.arrived, m.fetched)
 		case m.run != nil:

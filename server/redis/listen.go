@@ -170,7 +170,6 @@ func (l *loop) accept(ln *listener) {
 			return
 		}
 		c := &conn{srv: l.srv, fd: fd}
-		c.net.interest = readable
 		if ln.path != "" {
 			c.unix = true
 			c.addr, c.laddr = ln.path+":0", ln.path+":0"
@@ -180,7 +179,7 @@ func (l *loop) accept(ln *listener) {
 		}
 		switch {
 		case !l.srv.welcome(c, isLocal(peer)):
-			_ = unix.Close(fd)
+			c.hangUp()
 		case l.srv.pick() == l:
 			l.adopt(c)
 		default:
@@ -229,7 +228,7 @@ func (s *Server) welcome(c *conn, local bool) bool {
 		return true
 	}
 	s.totals.connectionsRejected.Add(1)
-	_, _ = send(c.fd, []byte(refusal))
+	_, _ = c.send([]byte(refusal)) // It need not listen.
 	return false
 }
 
@@ -251,7 +250,7 @@ func (s *Server) place(c *conn) {
 	c.loop.Store(l)
 	if !l.post(message{adopt: c}) {
 		s.clients.remove(c)
-		_ = unix.Close(c.fd)
+		c.hangUp()
 	}
 }
 

@@ -61,9 +61,12 @@ type loop struct {
 	active []*conn     // have replies of this round
 	again  []*conn     // have commands that can run without reading more
 	sliced []*conn     // have enough replies for this round
+	ready  []readyConn // have a pipe and something to do
 	held   []hold      // rounds that wait to become durable, oldest first
 	spare  [][]heldReplies
-	moved  atomic.Bool // the durable mark moved
+
+	readySpare []readyConn
+	moved      atomic.Bool // the durable mark moved
 
 	parks    []*park // fetches to start when the round is over
 	arrived  []*park // fetches that are there
@@ -138,7 +141,7 @@ func (l *loop) release() {
 // events returns what is ready, waiting for it if there is nothing else to do.
 // To wait costs little more than to poll when something is ready already.
 func (l *loop) events() []unix.EpollEvent {
-	if len(l.again) > 0 {
+	if len(l.again) > 0 || len(l.ready) > 0 {
 		return l.poller.poll()
 	}
 	return l.poller.wait(l.patience())
@@ -180,6 +183,7 @@ func (l *loop) round(events []unix.EpollEvent) {
 	}
 	l.goOnParked()
 	l.goOn()
+	l.servePipes()
 	for _, e := range events {
 		l.handle(int(e.Fd), e.Events)
 	}

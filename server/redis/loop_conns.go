@@ -1,7 +1,5 @@
 package redis
 
-import "golang.org/x/sys/unix"
-
 // adopt serves c from now on: a new connection, or one that another loop
 // handed over.
 func (l *loop) adopt(c *conn) {
@@ -10,24 +8,45 @@ func (l *loop) adopt(c *conn) {
 		l.discard(c)
 		return
 	}
-	c.net.interest = readable
-	if err := l.poller.add(c.fd, readable); err != nil {
+	if err := l.subscribe(c); err != nil {
 		l.srv.log.Error("epoll refused a connection", "client", c.addr, "error", err)
 		l.discard(c)
 		return
+	}
+	c.net.slot = len(l.conns)
+	l.conns = append(l.conns, c)
+	l.num.Store(int64(len(l.conns)))
+	l.lookAgain(c)
+}
+
+// subscribe makes the loop hear of what the client sends.
+func (l *loop) subscribe(c *conn) error {
+	c.net.interest = readable
+	if c.pipe != nil {
+		return nil
+	}
+	if err := l.poller.add(c.fd, readable); err != nil {
+		return err
 	}
 	for c.fd >= len(l.byFD) {
 		l.byFD = append(l.byFD, nil)
 	}
 	l.byFD[c.fd] = c
-	c.net.slot = len(l.conns)
-	l.conns = append(l.conns, c)
-	l.num.Store(int64(len(l.conns)))
+	return nil
 }
 
-// serves reports whether c is one of the loop's connections.
+// unsubscribe undoes subscribe.
+func (l *loop) unsubscribe(c *conn) error {
+	if c.pipe != nil {
+		return nil
+	}
+	return l.poller.remove(c.fd)
+}
+
+// serves reports whether c is one of the loop's connections. It may be asked
+// about any connection: one that moves away is not touched any more.
 func (l *loop) serves(c *conn) bool {
-	return c.net.slot < len(l.conns) && l.conns[c.net.slot] == c
+	return c.loop.Load() == l && c.net.slot < len(l.conns) && l.conns[c.net.slot] == c
 }
 
 // forget stops serving c without closing it.
@@ -37,7 +56,9 @@ func (l *loop) forget(c *conn) {
 	last.net.slot = c.net.slot
 	l.conns[len(l.conns)-1] = nil
 	l.conns = l.conns[:len(l.conns)-1]
-	l.byFD[c.fd] = nil
+	if c.pipe == nil {
+		l.byFD[c.fd] = nil
+	}
 	l.num.Store(int64(len(l.conns)))
 }
 
@@ -50,10 +71,10 @@ func (l *loop) close(c *conn) {
 	l.discard(c)
 }
 
-// discard closes the socket of a connection that no loop serves.
+// discard closes a connection that no loop serves.
 func (l *loop) discard(c *conn) {
 	c.net.closed = true
-	_ = unix.Close(c.fd)
+	c.hangUp()
 	l.srv.clients.remove(c)
 	l.pool.put(c.net.in)
 	c.net.in = nil
@@ -77,7 +98,7 @@ func (l *loop) moveTo(to *loop, n int) int {
 		if !c.movable() {
 			continue
 		}
-		if err := l.poller.remove(c.fd); err != nil {
+		if err := l.unsubscribe(c); err != nil {
 			continue
 		}
 		l.forget(c)

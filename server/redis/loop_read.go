@@ -16,7 +16,7 @@ func (l *loop) read(c *conn) {
 	}
 	own := n.state.Need() > joinBytes
 	space, joined := l.space(c, own)
-	got, errno := receive(c.fd, space)
+	got, errno := c.receive(space)
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 		return

@@ -11,7 +11,7 @@ const compactBytes = 1 << 20 // sent bytes worth moving the rest of a buffer for
 func (l *loop) write(c *conn) {
 	n := &c.net
 	for end := int(n.released - n.gone); n.sent < end; {
-		put, errno := send(c.fd, c.out.Bytes()[n.sent:end])
+		put, errno := c.send(c.out.Bytes()[n.sent:end])
 		if errno == unix.EINTR {
 			continue
 		}
@@ -135,7 +135,14 @@ func (l *loop) watch(c *conn, interest uint32) {
 	if c.net.interest == interest || c.net.closed {
 		return
 	}
+	more := interest &^ c.net.interest
 	c.net.interest = interest
+	if c.pipe != nil {
+		if more&readable != 0 {
+			l.lookAgain(c)
+		}
+		return
+	}
 	if err := l.poller.modify(c.fd, interest); err != nil {
 		l.srv.log.Error("epoll refused a change; closing the connection", "client", c.addr, "error", err)
 		l.close(c)

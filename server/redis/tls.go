@@ -11,20 +11,19 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
-const handshakeSeconds = 10
+const (
+	handshakeSeconds = 10
+	tlsReadBytes     = 16 << 10 // a TLS record
+)
 
-// tlsFront is the encrypted port. Go's own TLS ends in goroutines here, two
-// per client, and plain bytes go on through a socket pair to a loop, which
-// serves them like any other connection: the same limits, the same parking,
-// the same shutdown.
+// tlsFront is the encrypted port. Go's own TLS runs in two goroutines per
+// client, and the plain bytes go through a pipe to a loop, which serves them
+// like any other connection: the same limits, the same parking, the same
+// shutdown.
 //
-//	client == TLS == pump goroutines == socket pair == loop
-//
-// Invariant: whichever end closes, the pumps close the other.
+// Invariant: whichever end closes, the goroutines close the other.
 type tlsFront struct {
 	config    *tls.Config
 	listeners []net.Listener
@@ -134,7 +133,7 @@ func (t *tlsFront) accept(s *Server, ln net.Listener) {
 	}
 }
 
-// bridge shakes hands and pumps until both directions have ended.
+// bridge shakes hands, then pumps until both directions have ended.
 func (t *tlsFront) bridge(s *Server, raw net.Conn) {
 	client := tls.Server(raw, t.config)
 	_ = client.SetDeadline(time.Now().Add(handshakeSeconds * time.Second))
@@ -143,45 +142,62 @@ func (t *tlsFront) bridge(s *Server, raw net.Conn) {
 		return
 	}
 	_ = client.SetDeadline(time.Time{})
-	inner, err := t.enter(s, raw)
-	if err != nil {
-		s.log.Error("connecting a TLS client to a loop failed", "client", raw.RemoteAddr().String(), "error", err)
-		return
-	}
-	defer inner.Close()
+	c := s.enterTLS(raw)
 	var up sync.WaitGroup
-	up.Go(func() {
-		_, _ = io.Copy(inner, client)
-		_ = inner.(*net.UnixConn).CloseWrite() // the loop still answers what it has
-	})
-	_, _ = io.Copy(client, inner)
-	_ = client.CloseWrite()
-	_ = raw.Close()
+	up.Go(func() { pumpUp(c.pipe, client) })
+	pumpDown(c.pipe, client)
+	_ = client.CloseWrite() // says goodbye
+	_ = raw.Close()         // ends the other goroutine
 	up.Wait()
 }
 
-// enter makes a socket pair and gives one end to a loop. A client that may
-// not come in finds its refusal in the other.
-func (t *tlsFront) enter(s *Server, raw net.Conn) (net.Conn, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
+// enterTLS gives a client to a loop. One that may not come in finds why in the
+// pipe.
+func (s *Server) enterTLS(raw net.Conn) *conn {
+	c := &conn{srv: s, fd: -1, pipe: newPipe(), tls: true}
+	c.addr, c.laddr = raw.RemoteAddr().String(), raw.LocalAddr().String()
+	c.pipe.tell = func(events uint32) {
+		if l := c.loop.Load(); l != nil {
+			l.post(message{ready: readyConn{c, events}})
+		}
 	}
-	file := os.NewFile(uintptr(fds[1]), "tls")
-	inner, err := net.FileConn(file)
-	_ = file.Close()
-	if err != nil {
-		_ = unix.Close(fds[0])
-		return nil, err
-	}
-	c := &conn{srv: s, fd: fds[0], tls: true, addr: raw.RemoteAddr().String(), laddr: raw.LocalAddr().String()}
 	peer, _ := raw.RemoteAddr().(*net.TCPAddr)
 	if s.welcome(c, peer != nil && peer.IP.IsLoopback()) {
 		s.place(c)
 	} else {
-		_ = unix.Close(c.fd)
+		c.hangUp()
 	}
-	return inner, nil
+	return c
+}
+
+// pumpUp carries what the client sends.
+func pumpUp(p *pipe, client io.Reader) {
+	b := make([]byte, tlsReadBytes)
+	for {
+		n, err := client.Read(b)
+		if n > 0 && !p.offer(b[:n]) {
+			return
+		}
+		if err != nil {
+			p.end(err != io.EOF)
+			return
+		}
+	}
+}
+
+// pumpDown carries the replies until the loop has closed.
+func pumpDown(p *pipe, client io.Writer) {
+	var b []byte
+	for {
+		if b = p.next(b); b == nil {
+			return
+		}
+		if _, err := client.Write(b); err != nil {
+			p.end(true)
+			return
+		}
+		b = idleBuffer(b)
+	}
 }
 
 // keep notes an open connection, unless the front is closed.

@@ -118,6 +118,46 @@ func TestTLSClientsMustShowACertificateWhenAsked(t *testing.T) {
 	}
 }
 
+func TestATLSClientThatReadsNothingHoldsUpNobodyElse(t *testing.T) {
+	id := newIdentity(t)
+	srv := startTLS(t, id, redis.ClientAuthNo)
+	slow, other := dialTLS(t, srv, &tls.Config{RootCAs: id.pool}), dialTLS(t, srv, &tls.Config{RootCAs: id.pool})
+	value := strings.Repeat("x", 1<<20)
+	sendTo(t, slow, bulk("SET", "k", value))
+	expect(t, slow, "+OK\r\n")
+	sendTo(t, slow, strings.Repeat(bulk("GET", "k"), 20))
+	sendTo(t, other, bulk("PING"))
+	expect(t, other, "+PONG\r\n")
+	for range 20 {
+		expect(t, slow, "$1048576\r\n"+value+"\r\n")
+	}
+	sendTo(t, slow, strings.Repeat(bulk("GET", "k"), 20))
+	if err := slow.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is gone", func() bool { return srv.Metrics().Clients == 1 })
+}
+
+func TestTLSConnectionsMoveBetweenLoops(t *testing.T) {
+	id := newIdentity(t)
+	srv := startServer(t, store.Options{}, redis.Config{
+		Loops: 2, Binds: []string{"127.0.0.1"},
+		TLS: redis.TLSConfig{Port: redis.PortAny, CertFile: id.certFile, KeyFile: id.keyFile, ClientAuth: redis.ClientAuthNo},
+	})
+	var wg sync.WaitGroup
+	for i := range 4 {
+		c := dialTLS(t, srv, &tls.Config{RootCAs: id.pool})
+		wg.Go(func() {
+			for n := 1; n < 300; n++ {
+				srv.ShuffleConnections()
+				sendTo(t, c, bulk("INCR", fmt.Sprint("k", i)))
+				expect(t, c, fmt.Sprintf(":%d\r\n", n))
+			}
+		})
+	}
+	wg.Wait()
+}
+
 func TestShutdownClosesTLSClients(t *testing.T) {
 	id := newIdentity(t)
 	srv := startTLS(t, id, redis.ClientAuthNo)
