@@ -123,7 +123,8 @@ func attempt(ss *store.Session, f func() store.Status) store.Status {
 
 func TestCountersAddUpExactly(t *testing.T) {
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
-		const sessions, rounds, keys = 4, 1500, 5
+		const sessions, keys = 4, 5
+		rounds := scale(10_000) / keys * keys
 		crowd(t, st, sessions, func(ss *store.Session, n int) {
 			for i := range rounds {
 				k := ss.Key(0, counterKey(i%keys))
@@ -143,7 +144,7 @@ func TestCountersAddUpExactly(t *testing.T) {
 		})
 		ss := session(t, st)
 		for n := range keys {
-			if got := number(readKey(t, ss, 0, counterKey(n))); got != sessions*rounds/keys {
+			if got := int(number(readKey(t, ss, 0, counterKey(n)))); got != sessions*rounds/keys {
 				t.Errorf("counter %d is %d, want %d", n, got, sessions*rounds/keys)
 			}
 		}
@@ -152,7 +153,7 @@ func TestCountersAddUpExactly(t *testing.T) {
 
 func TestOfManyConditionalPutsExactlyOneWins(t *testing.T) {
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
-		const sessions, keys = 4, 1000
+		const sessions, keys = 4, 4000
 		var wins [keys]atomic.Int64
 		var turn sync.WaitGroup
 		turn.Add(sessions)
@@ -197,7 +198,7 @@ func TestTransfersKeepTheSum(t *testing.T) {
 		}
 		crowd(t, st, 4, func(ss *store.Session, n int) {
 			rng := rand.New(rand.NewPCG(seed, uint64(n)))
-			for range 600 {
+			for range scale(3000) {
 				transferOrSum(t, ss, rng)
 			}
 		})
@@ -260,7 +261,7 @@ func TestReadersSeeNoTornValues(t *testing.T) {
 		const keys = 6
 		crowd(t, st, 4, func(ss *store.Session, n int) {
 			rng := rand.New(rand.NewPCG(seed, uint64(n)))
-			for range 3000 {
+			for range scale(15_000) {
 				k := ss.Key(0, fmt.Appendf(nil, "torn:%d", rng.IntN(keys)))
 				s := attempt(ss, func() store.Status {
 					if n%2 == 0 {
@@ -298,7 +299,7 @@ func TestABatchOfReadsSeesNoTornValues(t *testing.T) {
 			for i := range ks {
 				ks[i] = ss.Key(0, fmt.Appendf(nil, "batch:%d", i))
 			}
-			for range 150 {
+			for range scale(600) {
 				attempt(ss, func() store.Status {
 					if n%2 == 0 {
 						i := rng.IntN(keys)

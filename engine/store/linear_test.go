@@ -137,7 +137,7 @@ func execute(t *testing.T, ss *store.Session, c *call) (o outcome) {
 func TestHistoriesOfSingleKeysAreLinearizable(t *testing.T) {
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
 		seed := seedOf(t)
-		for round := range uint64(scale(12)) {
+		for round := range uint64(scale(60)) {
 			all := historyOf(t, st, seed+round, 60)
 			if got := porcupine.CheckOperationsTimeout(registers(), all, 20*time.Second); got == porcupine.Illegal {
 				t.Fatalf("round %d: no order of these operations explains them:\n%s", round, describe(all))
