@@ -28,6 +28,9 @@ func (l *loop) command(c *conn, pos, size int) bool {
 		}
 		l.call.conn, l.call.out = c, &c.out
 	}
+	if next := pos + size; pos >= l.ahead.end && next < len(c.net.window) {
+		l.lookAhead(c, pos)
+	}
 	start := c.out.Len()
 	switch {
 	case c.net.failure != nil:

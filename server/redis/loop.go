@@ -52,6 +52,7 @@ type loop struct {
 	parser resp.Parser
 	call   call
 	batch  batch
+	ahead  lookahead
 	tally  tally
 	pool   buffers
 

@@ -105,6 +105,7 @@ func (l *loop) commands(c *conn, input []byte) int {
 	l.parser.MaxBulk = l.srv.settings.maxBulkBytes.Load()
 	l.parser.Unauthenticated = !c.authenticated && l.srv.authRequired()
 	l.call.conn, l.call.out = c, &c.out
+	l.ahead.end = 0
 	pos := 0
 	for pos < len(input) {
 		size, err := l.parser.Next(input[pos:], &c.net.state)

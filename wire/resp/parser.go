@@ -87,6 +87,10 @@ func (p *Parser) Next(buf []byte, st *State) (int, error) {
 	return p.partial(buf, st)
 }
 
+// Peek is Next for who only wants to look ahead: it returns 0 for everything
+// but a multibulk command that is there completely, and needs no State.
+func (p *Parser) Peek(buf []byte) int { return p.whole(buf) }
+
 // Forget drops references to buffers and what was allocated for an unusually
 // large command.
 func (p *Parser) Forget() {

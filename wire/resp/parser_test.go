@@ -173,6 +173,21 @@ func TestAnAnnouncedLengthCostsNoMemory(t *testing.T) {
 	}
 }
 
+func TestPeekSeesOnlyWholeCommands(t *testing.T) {
+	var p Parser
+	for cut := range len(get16) {
+		if n := p.Peek(get16[:cut]); n != 0 {
+			t.Fatalf("%d of %d bytes gave a command of %d", cut, len(get16), n)
+		}
+	}
+	if n := p.Peek(get16); n != len(get16) || string(p.Args[0]) != "GET" {
+		t.Fatalf("%d bytes, %q", n, p.Args)
+	}
+	if n := p.Peek([]byte("*x\r\n")); n != 0 {
+		t.Fatalf("broken input gave a command of %d bytes", n)
+	}
+}
+
 func TestParsingAllocatesNothing(t *testing.T) {
 	input := bytes.Repeat(set100, 16)
 	var p Parser
