@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
@@ -38,9 +39,11 @@ func (st *Store) dropDead() {
 	}
 }
 
-// tidy cleans while much of the log is garbage.
+// tidy cleans while much of the log is garbage and memory is not short. Nobody
+// waits for it, so it rests for twice as long as it works.
 func (st *Store) tidy(ctx context.Context) {
-	for ctx.Err() == nil && st.garbage() > tidyGarbage {
+	for ctx.Err() == nil && !st.pressed() && st.garbage() > tidyGarbage {
+		began := time.Now()
 		s := st.victim(tidyVictim, func(*hlog.Segment) bool { return true })
 		if s == nil {
 			return
@@ -50,6 +53,7 @@ func (st *Store) tidy(ctx context.Context) {
 			return
 		}
 		st.epoch.Drain()
+		pauseFor(ctx, min(2*time.Since(began), 100*time.Millisecond))
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
-	"github.com/ostrodb/ostro/internal/background"
 )
 
 // room is where those who want memory meet those who make some.
@@ -107,9 +106,9 @@ func (st *Store) awaitRoom() {
 	}
 }
 
-// maintain frees memory when it is short, and cleans what is mostly dead.
+// maintain frees memory when it is short, and cleans what is mostly dead. Its
+// thread is as good as any other: writers wait for the memory it frees.
 func (st *Store) maintain(ctx context.Context) {
-	background.Quiet()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
