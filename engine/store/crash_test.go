@@ -35,7 +35,7 @@ func TestWhatWasAcknowledgedSurvivesADeathAtAnyStep(t *testing.T) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))
 		w := newWorld(t, o, 3, seed)
-		for n := range 600 {
+		for n := range scale(600) {
 			w.owners[rng.IntN(len(w.owners))].step()
 			if rng.IntN(40) == 0 {
 				w.sync()
@@ -61,7 +61,7 @@ func TestWhatWasAcknowledgedSurvivesGenerationsOfDeaths(t *testing.T) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))
 		w := newWorld(t, o, 3, seed)
-		for life := range 12 {
+		for life := range 2 + scale(10) {
 			for range 20 + rng.IntN(150) {
 				w.owners[rng.IntN(len(w.owners))].step()
 				if rng.IntN(50) == 0 {
@@ -85,11 +85,11 @@ func TestWhatWasAcknowledgedSurvivesADeathInTheMiddleOfEverything(t *testing.T) 
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))
 		w := newWorld(t, o, 4, seed)
-		for life := range 3 {
+		for life := range 1 + scale(2) {
 			var clone *device.Memory
 			var b bounds
 			w.meanwhile(func() {
-				for n := range 6 {
+				for n := range 1 + scale(5) {
 					w.sync()
 					d := killed()
 					if rng.IntN(2) == 0 {

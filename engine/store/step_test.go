@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
@@ -21,13 +22,14 @@ type bench struct {
 	dev *device.Memory
 	st  *Store
 	ss  [2]*Session
-	now int64
+	now atomic.Int64 // Unix milliseconds
 }
 
 func newBench(t *testing.T, d Durability) *bench {
 	t.Helper()
-	b := &bench{t: t, dev: device.NewMemory(), now: 1000}
-	b.o = Options{Durability: d, SegmentBytes: 64 << 10, Heads: 2, Device: b.dev, Now: func() int64 { return b.now }}
+	b := &bench{t: t, dev: device.NewMemory()}
+	b.now.Store(1000)
+	b.o = Options{Durability: d, SegmentBytes: 64 << 10, Heads: 2, Device: b.dev, Now: b.now.Load}
 	b.st = b.open(b.dev)
 	for i := range b.ss {
 		ss, err := b.st.NewSession()
@@ -150,10 +152,10 @@ func TestTheSweeperRemovesWhatItLookedAt(t *testing.T) {
 			ss := b.ss[0]
 			ss.Begin()
 			k := ss.Key(0, []byte("key"))
-			ss.Put(&k, Write{Value: []byte("brief"), ExpireAt: b.now + 1}, nil)
+			ss.Put(&k, Write{Value: []byte("brief"), ExpireAt: b.now.Load() + 1}, nil)
 			ss.Seal()
 			ss.End()
-			b.now += 10
+			b.now.Add(10)
 			// The sweeper stands at the entry when somebody else writes it anew.
 			ss.Begin()
 			defer ss.End()
@@ -162,7 +164,7 @@ func TestTheSweeperRemovesWhatItLookedAt(t *testing.T) {
 				other.Begin()
 				defer other.End()
 				k := other.Key(0, []byte("key"))
-				other.Put(&k, Write{Value: []byte("again"), ExpireAt: b.now + 1000}, nil)
+				other.Put(&k, Write{Value: []byte("again"), ExpireAt: b.now.Load() + 1000}, nil)
 				if ss.dropExpired(pr) {
 					t.Error("the sweeper says that it dropped it")
 				}
