@@ -62,12 +62,30 @@ func (l *loop) releaseHeld() {
 		l.spare = append(l.spare, conns[:0])
 		n++
 	}
-	if n == 0 {
-		return
+	if n > 0 {
+		left := copy(l.held, l.held[n:])
+		clear(l.held[left:])
+		l.held = l.held[:left]
 	}
-	left := copy(l.held, l.held[n:])
-	clear(l.held[left:])
-	l.held = l.held[:left]
+	if len(l.held) > 0 && l.srv.store.Health() != nil {
+		l.dropHeld()
+	}
+}
+
+// dropHeld closes the connections whose replies wait for a sync that failed:
+// nobody knows whether what they wrote is on the disk, and it never will be
+// known while this process lives.
+func (l *loop) dropHeld() {
+	for _, h := range l.held {
+		for _, r := range h.conns {
+			r.c.net.held--
+			if !r.c.net.closed {
+				l.close(r.c)
+			}
+		}
+	}
+	clear(l.held)
+	l.held = l.held[:0]
 }
 
 // durableMoved is called from another goroutine, some time after the session
