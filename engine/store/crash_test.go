@@ -17,6 +17,7 @@ func crashConfigs() map[string]store.Options {
 		"everysec/4KiB":         {Durability: store.EverySec, SegmentBytes: 4 * kib, Heads: 2},
 		"everysec/16KiB/spill":  {Durability: store.EverySec, SegmentBytes: 16 * kib, Heads: 2, MemoryBytes: 512 * kib},
 		"everysec/64KiB":        {Durability: store.EverySec, SegmentBytes: 64 * kib, Heads: 3},
+		"everysec/8KiB/many":    {Durability: store.EverySec, SegmentBytes: 8 * kib, Heads: 7},
 		"always/4KiB":           {Durability: store.Always, SegmentBytes: 4 * kib, Heads: 2},
 		"always/16KiB/spill":    {Durability: store.Always, SegmentBytes: 16 * kib, Heads: 2, MemoryBytes: 512 * kib},
 		"checkpoint/4KiB":       {Durability: store.Checkpoint, SegmentBytes: 4 * kib, Heads: 2},
