@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"github.com/zeebo/xxh3"
 )
@@ -23,6 +24,20 @@ type Place uint64
 // as Redis clients compute it; the hash depends on the table too, so equal keys
 // of two tables do not fill one bucket.
 func PlaceOf(table TableID, key []byte) Place {
+	if n := len(key); n >= 8 && n <= 16 {
+		first, last := binary.LittleEndian.Uint64(key), binary.LittleEndian.Uint64(key[n-8:])
+		switch {
+		case hasBrace(first) || hasBrace(last):
+		case n == 8:
+			return placeOf8(table, first)
+		default:
+			return placeOf16(table, first, last, n)
+		}
+	}
+	return placeOf(table, key)
+}
+
+func placeOf(table TableID, key []byte) Place {
 	hash := xxh3.HashSeed(key, uint64(table)) >> placeSlotBits
 	return Place(SlotOf(key))<<placeHashBits | Place(hash)
 }

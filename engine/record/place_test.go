@@ -1,10 +1,13 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/zeebo/xxh3"
 )
 
 // slowCRC16 is CRC-16/XMODEM by its definition.
@@ -141,4 +144,29 @@ func TestPlacesOfOneSlotDoNotCollide(t *testing.T) {
 		}
 		seen[p] = i
 	}
+}
+
+func TestShortKeysHashAsXXH3DoesAtEveryLength(t *testing.T) {
+	r := seeded(t)
+	for n := range 40 {
+		for range 200 {
+			key := randomBytes(r, n)
+			if r.IntN(4) == 0 && n > 0 {
+				key[r.IntN(n)] = '{'
+			}
+			table := TableID(r.Uint32())
+			want := Place(slowCRC16(tagged(key))%PlaceSlots)<<placeHashBits | Place(xxh3.HashSeed(key, uint64(table))>>placeSlotBits)
+			if got := PlaceOf(table, key); got != want {
+				t.Fatalf("place of %x in table %d is %x, want %x", key, table, got, want)
+			}
+		}
+	}
+}
+
+// tagged is what of a key decides its slot.
+func tagged(key []byte) []byte {
+	if open := bytes.IndexByte(key, '{'); open >= 0 {
+		return hashTag(key, open)
+	}
+	return key
 }

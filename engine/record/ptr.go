@@ -3,6 +3,8 @@ package record
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/ostrodb/ostro/internal/release"
 )
 
 const (
@@ -92,7 +94,7 @@ func (p Ptr) LockVersion(old uint64) bool {
 
 // UnlockVersion ends what LockVersion began: it publishes the value under the
 // version v. To leave the value as it was, v is the old version.
-func (p Ptr) UnlockVersion(v uint64) { atomic.StoreUint64(p.version(), v) }
+func (p Ptr) UnlockVersion(v uint64) { release.Store64(p.version(), v) }
 
 func (p Ptr) version() *uint64 { return (*uint64)(unsafe.Add(p.p, versionOffset)) }
 
@@ -116,11 +118,11 @@ func (p Ptr) ExpireAt() int64 {
 // Chunked reports whether the value is a list of the chunks that hold the real one.
 func (p Ptr) Chunked() bool { return p.Flags()&flagChunked != 0 }
 
+// special covers what tells a plain entry from any other.
+const special = 0x0f | (flagExpiry|flagChunked|flagClient)<<8
+
 // Plain reports a put without extensions, whose value is in one piece.
-func (p Ptr) Plain() bool {
-	const special = 0x0f | (flagExpiry|flagChunked|flagClient)<<8
-	return p.front()&special == uint64(TypePut)
-}
+func (p Ptr) Plain() bool { return p.front()&special == uint64(TypePut) }
 
 // Key returns the key where it lies. Like Value it is cut out of the entry, for
 // a pointer to an empty key or value must not point past the entry's end.
@@ -147,14 +149,22 @@ func (p Ptr) Bytes() []byte { return unsafe.Slice((*byte)(p.p), p.Length()) }
 // KeyIs reports whether the entry is of this key of this table. Lengths and
 // tables are compared first: they lie in the line already loaded.
 func (p Ptr) KeyIs(table TableID, key []byte) bool {
-	return p.KeyLen() == len(key) && p.holds(table, key)
+	f := p.front()
+	return keyLen(f) == uint64(len(key)) && p.Table() == table &&
+		same(unsafe.Add(p.p, keyOffset(f)), unsafe.Pointer(unsafe.SliceData(key)), len(key))
 }
 
-// holds is the part of KeyIs that would keep it from being inlined.
-//
-//go:noinline
-func (p Ptr) holds(table TableID, key []byte) bool {
-	return p.Table() == table && string(p.Key()) == string(key)
+// PlainKeyIs reports whether the entry is Plain and of this key of this table.
+func (p Ptr) PlainKeyIs(table TableID, key []byte) bool {
+	const looked = special | MaxKeyBytes<<16
+	return p.front()&looked == uint64(TypePut)|uint64(len(key))<<16 && p.Table() == table &&
+		same(unsafe.Add(p.p, HeaderBytes), unsafe.Pointer(unsafe.SliceData(key)), len(key))
+}
+
+// PlainValue is Value of a Plain entry.
+func (p Ptr) PlainValue() []byte {
+	f := p.front()
+	return p.upTo(valueEnd(f))[HeaderBytes+keyLen(f):]
 }
 
 func (p Ptr) upTo(n uint64) []byte { return unsafe.Slice((*byte)(p.p), n) }

@@ -27,6 +27,7 @@ var Rungs = []string{
 	"internal/ladder",
 	"internal/background",
 	"internal/prefetch",
+	"internal/release",
 
 	"engine/record",
 	"engine/epoch",
