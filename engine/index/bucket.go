@@ -10,13 +10,13 @@ import (
 const (
 	bucketBytes = 64
 	bucketWords = 6
-	extraOffset = 48
+	tagOffset   = 48
 	metaOffset  = 60
 
 	lockedBit   = 1 << 0
 	frozenBit   = 1 << 1
 	addressMask = 1<<48 - 8
-	tagShift    = 48
+	topShift    = 48
 )
 
 // meta of a primary bucket: locked 1 | link 11 | sequence 20. The sequence
@@ -36,9 +36,9 @@ const (
 //   - A word that is not zero and neither locked nor frozen belongs to whoever
 //     wins the compare-and-swap on it. A locked word belongs to the transaction
 //     that locked it, except for the frozen bit. A frozen word belongs to nobody.
-//   - A word that is zero, its extra, and the links of the chain belong to the
-//     holder of the primary bucket's lock (metaLocked). The extra is written
-//     before the word is, so who sees the word may read the extra; who needs
+//   - A word that is zero, its tag, and the links of the chain belong to the
+//     holder of the primary bucket's lock (metaLocked). The tag is written
+//     before the word is, so who sees the word may read the tag; who needs
 //     both from one moment reads the word again.
 //   - The lock is taken by compare-and-swap on the meta, and given back by a
 //     store that counts the sequence up if something was inserted.
@@ -49,34 +49,37 @@ func (b bucket) pointer(offset uintptr) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(nil), uintptr(b)+offset)
 }
 
-func (b bucket) word(i int) *uint64   { return (*uint64)(b.pointer(uintptr(i) * 8)) }
-func (b bucket) meta() *uint32        { return (*uint32)(b.pointer(metaOffset)) }
-func (b bucket) load(i int) uint64    { return atomic.LoadUint64(b.word(i)) }
-func (b bucket) loadMeta() uint32     { return atomic.LoadUint32(b.meta()) }
-func (b bucket) storeMeta(m uint32)   { atomic.StoreUint32(b.meta(), m) }
-func (b bucket) extras(i int) *uint32 { return (*uint32)(b.pointer(extraOffset + uintptr(i)/2*4)) }
+func (b bucket) word(i int) *uint64 { return (*uint64)(b.pointer(uintptr(i) * 8)) }
+func (b bucket) meta() *uint32      { return (*uint32)(b.pointer(metaOffset)) }
+func (b bucket) load(i int) uint64  { return atomic.LoadUint64(b.word(i)) }
+func (b bucket) loadMeta() uint32   { return atomic.LoadUint32(b.meta()) }
+func (b bucket) storeMeta(m uint32) { atomic.StoreUint32(b.meta(), m) }
+func (b bucket) tags(i int) *uint32 { return (*uint32)(b.pointer(tagOffset + uintptr(i)/2*4)) }
 
-// extra returns the place's top 16 bits for word i. Extras are read in pairs,
-// for there are no atomic loads of 16 bits.
-func (b bucket) extra(i int) uint64 {
-	return uint64(atomic.LoadUint32(b.extras(i)) >> (uint(i) % 2 * 16) & 0xffff)
+// tag returns the 16 bits of a place that tell the entries of a sub-table apart.
+func tag(p record.Place) uint64 { return uint64(p) >> 32 & 0xffff }
+
+// tag returns the tag of word i. Tags are read in pairs, for there are no
+// atomic loads of 16 bits.
+func (b bucket) tag(i int) uint64 {
+	return uint64(atomic.LoadUint32(b.tags(i)) >> (uint(i) % 2 * 16) & 0xffff)
 }
 
-// setExtra is for the holder of the chain's lock, while word i is zero. The
+// setTag is for the holder of the chain's lock, while word i is zero. The
 // store of the word publishes it.
-func (b bucket) setExtra(i int, x uint64) {
+func (b bucket) setTag(i int, x uint64) {
 	shift := uint(i) % 2 * 16
-	pair := b.extras(i)
+	pair := b.tags(i)
 	*pair = *pair&^(0xffff<<shift) | uint32(x)<<shift
 }
 
 // fill puts an entry into the empty word i, for the holder of the lock.
 func (b bucket) fill(i int, p record.Place, word uint64) {
-	b.setExtra(i, uint64(p>>48))
+	b.setTag(i, tag(p))
 	atomic.StoreUint64(b.word(i), word)
 }
 
-// entry reads word i together with its extra: the word and the known top 32
+// entry reads word i together with its tag: the word and the known top 32
 // bits of the place, shifted down. The word is zero if there is none.
 func (b bucket) entry(i int) (word, top uint64) {
 	for {
@@ -84,8 +87,8 @@ func (b bucket) entry(i int) (word, top uint64) {
 		if word == 0 {
 			return 0, 0
 		}
-		top = b.extra(i)<<16 | word>>tagShift
-		// The extra changes only while the word is zero.
+		top = word>>topShift<<16 | b.tag(i)
+		// The tag changes only while the word is zero.
 		if again := b.load(i); (again^word)&^frozenBit == 0 {
 			return again, top
 		}
@@ -103,7 +106,7 @@ func (b bucket) empty() int {
 }
 
 func wordOf(p record.Place, a record.Address) uint64 {
-	return uint64(p)<<16&^(1<<tagShift-1) | uint64(a)
+	return uint64(p)&^(1<<topShift-1) | uint64(a)
 }
 
 func addressOf(word uint64) record.Address { return record.Address(word & addressMask) }

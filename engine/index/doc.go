@@ -5,10 +5,10 @@
 //
 //	directory   one word for each value of the places' top bits
 //	sub-table   header line, 1024 primary buckets, overflow buckets
-//	bucket      64 bytes: 6 words, 6 extras of 16 bits, meta of 32 bits
-//	word        tag 16 | address 45 | spare 1 | frozen 1 | locked 1
+//	bucket      64 bytes: 6 words, 6 tags of 16 bits, meta of 32 bits
+//	word        top 16 | address 45 | spare 1 | frozen 1 | locked 1
 //
-//	place       extra 16 | tag 16 | unknown 22 | bucket 10
+//	place       top 16 | tag 16 | unknown 22 | bucket 10
 //	            `--directory--'
 //
 // The top 32 bits of an entry's place and its bucket number are known from the

@@ -1,7 +1,6 @@
 package index
 
 import (
-	"math/bits"
 	"sync/atomic"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -20,10 +19,10 @@ type Probe struct {
 	place   record.Place
 	table   table
 	primary bucket
-	at      bucket // the bucket of the chain that the search is in
-	meta    uint32 // of the primary bucket, before any word was read
-	matches uint8  // words of at that have the tag and were not yet visited
-	index   uint8  // of Word in at
+	at      bucket  // the bucket of the chain that the search is in
+	meta    uint32  // of the primary bucket, before any word was read
+	index   uint8   // of Word in at
+	matches matches // words of at that have the tag and were not yet visited
 }
 
 // Next goes to the next word with the tag of the place; false if there is none.
@@ -33,9 +32,9 @@ type Probe struct {
 func (pr *Probe) Next() bool {
 	for {
 		for pr.matches != 0 {
-			i := bits.TrailingZeros8(pr.matches)
+			i := pr.matches.next()
 			pr.matches &= pr.matches - 1
-			if w := pr.at.load(i); w != 0 && sameTag(w, pr.place) && !pr.otherPlaceholder(i, w) {
+			if w := pr.at.load(i); w != 0 && sameTop(w, pr.place) && !pr.otherPlaceholder(i, w) {
 				pr.Word, pr.index = w, uint8(i)
 				return true
 			}
@@ -51,7 +50,7 @@ func (pr *Probe) Next() bool {
 // otherPlaceholder tells whether w is a placeholder of another place, as far as
 // the index knows places: there is no record that would tell.
 func (pr *Probe) otherPlaceholder(i int, w uint64) bool {
-	return addressOf(w) == 0 && pr.at.extra(i) != uint64(pr.place>>48)
+	return addressOf(w) == 0 && pr.at.tag(i) != tag(pr.place)
 }
 
 // Same tells whether both probes stand at one entry of one sub-table.
@@ -84,24 +83,8 @@ func (pr *Probe) following() bucket {
 // open begins with the words of b.
 func (pr *Probe) open(b bucket) {
 	pr.at = b
-	pr.matches = b.matches(pr.place)
+	pr.matches, _ = b.match(pr.place)
 }
-
-// matches returns a bit for each word that may have the tag of p. Empty words
-// count as tag 0. It has no branches, for nobody could predict them.
-func (b bucket) matches(p record.Place) uint8 {
-	return b.matchesAt(0, p) | b.matchesAt(1, p)<<1 | b.matchesAt(2, p)<<2 |
-		b.matchesAt(3, p)<<3 | b.matchesAt(4, p)<<4 | b.matchesAt(5, p)<<5
-}
-
-func (b bucket) matchesAt(i int, p record.Place) (bit uint8) {
-	if sameTag(b.load(i), p) {
-		bit = 1
-	}
-	return bit
-}
-
-func sameTag(word uint64, p record.Place) bool { return word^uint64(p)<<16 < 1<<tagShift }
 
 func (pr *Probe) slot() *uint64 { return pr.at.word(int(pr.index)) }
 

@@ -2,8 +2,6 @@ package index
 
 import (
 	"sync/atomic"
-
-	"github.com/ostrodb/ostro/engine/record"
 )
 
 // grow replaces a sub-table that has run out of overflow buckets: by two that
@@ -157,12 +155,12 @@ func (s *split) copyBucket(b int) {
 			if word == 0 {
 				continue
 			}
-			extra := at.extra(i)
+			tag := at.tag(i)
 			f := &s.low
-			if uint32(extra<<16|word>>tagShift)&s.bit != 0 {
+			if uint32(word>>topShift<<16|tag)&s.bit != 0 {
 				f = &s.high
 			}
-			f.add(record.Place(extra<<48), word&^frozenBit)
+			f.add(tag, word&^frozenBit)
 		}
 	}
 }
@@ -181,11 +179,11 @@ func (f *filler) begin(b int) {
 	f.number, f.at, f.next = b, f.table.bucketAt(b), 0
 }
 
-func (f *filler) add(p record.Place, word uint64) {
+func (f *filler) add(tag, word uint64) {
 	if f.next == bucketWords {
 		f.extend()
 	}
-	f.at.setExtra(f.next, uint64(p>>48))
+	f.at.setTag(f.next, tag)
 	*f.at.word(f.next) = word
 	f.next++
 }
