@@ -176,7 +176,7 @@ func cellsOf(m workload.Mix, s shape, at place) []cell {
 	switch {
 	case m.Latest:
 		dists, batches = []workload.Distribution{workload.Latest}, []int{1}
-	case m.ReadsOnly():
+	case m.Only(workload.Read):
 		batches = []int{1, 16, 32}
 		dists = append(dists, workload.Hot)
 	}

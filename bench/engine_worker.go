@@ -39,7 +39,7 @@ type worker struct {
 	chooser *workload.Chooser
 
 	readsOnly bool
-	prefetch  func(keys []store.Key)
+	addsOnly  bool
 
 	deck     []workload.Op
 	loadDeck []workload.Op
@@ -49,6 +49,7 @@ type worker struct {
 	keys     [roundOps]store.Key
 	views    [roundOps]store.View
 	statuses [roundOps]store.Status
+	sums     [roundOps]int64
 	waiting  [roundOps]int // indices of operations that wait for the disk
 	value    []byte
 	seen     []byte // what was read last: a read ends in the caller's memory
@@ -72,8 +73,7 @@ func newWorker(x *fixture, mix workload.Mix, batch int) (*worker, error) {
 		value: make([]byte, x.shape.value), seen: make([]byte, x.shape.value),
 		latency: workload.NewLatency(),
 	}
-	w.deck, w.readsOnly = mix.Deck(deckOps, 1), mix.ReadsOnly()
-	w.prefetch = prefetchBy(ss)
+	w.deck, w.readsOnly, w.addsOnly = mix.Deck(deckOps, 1), mix.Only(workload.Read), mix.Only(workload.Add)
 	w.loadDeck = workload.Writes.Deck(roundOps, 1)
 	n := x.shape.keys.Len()
 	room := make([]byte, roundOps*n)
@@ -131,8 +131,8 @@ func (w *worker) round(ids []uint32, deck []workload.Op, sampled int) error {
 	switch {
 	case w.batch == 1:
 		waiting = w.each(ids, deck)
-	case w.readsOnly:
-		waiting = w.readBatches(ids)
+	case w.readsOnly || w.addsOnly:
+		waiting = w.pureBatches(ids)
 	default:
 		waiting = w.batches(ids, deck)
 	}
@@ -175,8 +175,8 @@ func (w *worker) each(ids []uint32, deck []workload.Op) int {
 		if i == w.sampled {
 			w.sampledAt = time.Now()
 		}
-		k := w.ss.Key(0, w.keyBytes[i])
-		switch w.do(deck[i], &k) {
+		w.ss.Name(&w.keys[i], 0, w.keyBytes[i])
+		switch w.do(deck[i], &w.keys[i]) {
 		case store.OK:
 			if i == w.sampled {
 				w.latency.Record(int64(time.Since(w.sampledAt)), 1)
@@ -195,8 +195,8 @@ func (w *worker) each(ids []uint32, deck []workload.Op) int {
 func (w *worker) again(deck []workload.Op, n int) int {
 	waiting := 0
 	for _, i := range w.waiting[:n] {
-		k := w.ss.Key(0, w.keyBytes[i])
-		switch w.do(deck[i], &k) {
+		w.ss.Name(&w.keys[i], 0, w.keyBytes[i])
+		switch w.do(deck[i], &w.keys[i]) {
 		case store.OK:
 			if w.sampled >= 0 && i/w.batch == w.sampled/w.batch {
 				w.latency.Record(int64(time.Since(w.sampledAt)), 1)
@@ -231,12 +231,12 @@ func (w *worker) encode(ids []uint32, deck []workload.Op) {
 func (w *worker) do(op workload.Op, k *store.Key) store.Status {
 	switch op {
 	case workload.Read:
-		view, st := w.ss.Get(k)
+		st := w.ss.Read(k, &w.views[0])
 		if st == store.NotFound {
 			w.missing++
 			return store.OK
 		}
-		copy(w.seen, view.Value)
+		copy(w.seen, w.views[0].Value)
 		return st
 	case workload.Modify:
 		return w.ss.RMW(k, w.change)
@@ -248,29 +248,13 @@ func (w *worker) do(op workload.Op, k *store.Key) store.Status {
 	}
 }
 
-// prefetchBy returns how a session brings near what operations on many keys
-// will touch; with one that cannot, a batch is as slow as its operations.
-func prefetchBy(ss any) func(keys []store.Key) {
-	if p, ok := ss.(interface{ Prefetch(keys []store.Key) }); ok {
-		return p.Prefetch
-	}
-	return func([]store.Key) {}
-}
-
 // batches runs operations of any kind: it names all keys of a batch, then
 // runs the operations in their order. A sampled batch is timed as a whole.
 func (w *worker) batches(ids []uint32, deck []workload.Op) int {
 	waiting := 0
 	for from := 0; from < len(ids); from += w.batch {
-		to := min(from+w.batch, len(ids))
-		sampled := from <= w.sampled && w.sampled < to
-		if sampled {
-			w.sampledAt = time.Now()
-		}
-		for i := from; i < to; i++ {
-			w.keys[i] = w.ss.Key(0, w.keyBytes[i])
-		}
-		w.prefetch(w.keys[from:to])
+		to := w.name(from, len(ids))
+		w.ss.Prefetch(w.keys[from:to])
 		before := waiting
 		for i := from; i < to; i++ {
 			switch w.do(deck[i], &w.keys[i]) {
@@ -282,28 +266,23 @@ func (w *worker) batches(ids []uint32, deck []workload.Op) int {
 				return -1
 			}
 		}
-		if hot := to - from - (waiting - before); sampled && hot > 0 {
-			w.latency.Record(int64(time.Since(w.sampledAt)), int64(hot))
-		}
+		w.timed(from, to, to-from-(waiting-before))
 	}
 	return waiting
 }
 
-// readBatches looks the ids up batch by batch. A sampled batch counts with the time
-// until all of it is there, for each of its keys.
-func (w *worker) readBatches(ids []uint32) int {
+// pureBatches runs a mix of reads alone, or of additions alone, as many at a
+// time as the store takes.
+func (w *worker) pureBatches(ids []uint32) int {
 	waiting := 0
 	for from := 0; from < len(ids); from += w.batch {
-		to := min(from+w.batch, len(ids))
-		sampled := from <= w.sampled && w.sampled < to
-		if sampled {
-			w.sampledAt = time.Now()
+		to := w.name(from, len(ids))
+		if w.addsOnly {
+			w.ss.AddBatch(w.keys[from:to], 1, w.sums[from:to], w.statuses[from:to])
+		} else {
+			w.ss.GetBatch(w.keys[from:to], w.views[from:to], w.statuses[from:to])
 		}
-		for i := from; i < to; i++ {
-			w.keys[i] = w.ss.Key(0, w.keyBytes[i])
-		}
-		w.ss.GetBatch(w.keys[from:to], w.views[from:to], w.statuses[from:to])
-		hot := int64(0)
+		hot := 0
 		for i := from; i < to; i++ {
 			switch w.statuses[i] {
 			case store.OK:
@@ -318,9 +297,28 @@ func (w *worker) readBatches(ids []uint32) int {
 				return -1
 			}
 		}
-		if sampled && hot > 0 {
-			w.latency.Record(int64(time.Since(w.sampledAt)), hot)
-		}
+		w.timed(from, to, hot)
 	}
 	return waiting
+}
+
+// name names the keys of the batch that begins at from, and starts the clock if
+// it is the sampled one. It returns where the batch ends.
+func (w *worker) name(from, end int) (to int) {
+	to = min(from+w.batch, end)
+	if from <= w.sampled && w.sampled < to {
+		w.sampledAt = time.Now()
+	}
+	for i := from; i < to; i++ {
+		w.ss.Name(&w.keys[i], 0, w.keyBytes[i])
+	}
+	return to
+}
+
+// timed stops the clock if the batch is the sampled one. It counts with the time
+// until all of it is there, for each of its hot keys.
+func (w *worker) timed(from, to, hot int) {
+	if from <= w.sampled && w.sampled < to && hot > 0 {
+		w.latency.Record(int64(time.Since(w.sampledAt)), int64(hot))
+	}
 }

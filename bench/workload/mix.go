@@ -58,8 +58,8 @@ func ParseMix(name string) (Mix, error) {
 	return Mix{}, fmt.Errorf("unknown workload %q: choose from %s", name, strings.Join(known, ", "))
 }
 
-// ReadsOnly reports whether the mix leaves the data as it was.
-func (m Mix) ReadsOnly() bool { return m.Read == 100 }
+// Only reports whether the mix has no other operation.
+func (m Mix) Only(op Op) bool { return m.shares()[op] == 100 }
 
 // Deck returns n operations in random order whose shares are exact to within
 // one card, so that even a short run holds the mix it claims.

@@ -96,6 +96,38 @@ func (l *Log) Entry(a record.Address) (p record.Ptr, ok bool) {
 	return record.At(base, a.Offset()), true
 }
 
+// Sight is how the entry at an address may be read at the moment.
+type Sight struct {
+	at *slot
+	a  record.Address
+}
+
+// See looks at the segment of the entry at a, once for all that a reader asks.
+func (l *Log) See(a record.Address) Sight { return Sight{l.slots.at(a.Slot()), a} }
+
+// Entry gives the entry; nil when it is not in memory.
+func (s Sight) Entry() record.Ptr {
+	base := s.at.loadBase()
+	if base == nil {
+		return record.Ptr{}
+	}
+	return record.At(base, s.a.Offset())
+}
+
+// Mutable tells whether the entry may be updated in place.
+func (s Sight) Mutable() bool { return atomic.LoadUint32(&s.at.state) == uint32(stateMutable) }
+
+// Constant tells whether the entry cannot change any more, nor is about to be
+// forgotten: most can be read where they lie. A lock bit may be left in its
+// version: it means nothing.
+func (s Sight) Constant() bool {
+	st := state(atomic.LoadUint32(&s.at.state))
+	return st == stateFrozen || st == stateLogged || st == stateStill
+}
+
+// Stable is Log.Stable of the entry.
+func (s Sight) Stable() bool { return s.a.Offset() < s.at.loadStable() }
+
 // Stable tells whether the entry at a survives what the log promises to
 // survive, so that what was read from it may be shown.
 func (l *Log) Stable(a record.Address) bool {

@@ -17,7 +17,7 @@ const batchKeys = 32
 func (ss *Session) GetBatch(keys []Key, views []View, st []Status) {
 	if ss.tx.open {
 		for i := range keys {
-			views[i], st[i] = ss.Get(&keys[i])
+			st[i] = ss.Read(&keys[i], &views[i])
 		}
 		return
 	}
@@ -30,44 +30,41 @@ func (ss *Session) GetBatch(keys []Key, views []View, st []Status) {
 
 // Prefetch brings near what operations on keys will need. It has no other effect.
 func (ss *Session) Prefetch(keys []Key) {
-	var probes [batchKeys]index.Probe
+	var at [batchKeys]record.Address
 	for len(keys) > 0 {
 		n := min(len(keys), batchKeys)
-		ss.approach(keys[:n], &probes, nil)
+		ss.approach(keys[:n], &at)
 		keys = keys[n:]
 	}
 }
 
 // getSome reads up to batchKeys records.
 func (ss *Session) getSome(keys []Key, views []View, st []Status) {
-	var probes [batchKeys]index.Probe
-	ss.approach(keys, &probes, st)
+	var at [batchKeys]record.Address
+	ss.approach(keys, &at)
 	for i := range keys {
-		views[i], st[i] = ss.finish(&keys[i], &probes[i], st[i])
+		if at[i] != 0 && ss.glance(&keys[i], at[i], &views[i]) {
+			ss.usual = len(views[i].Value) + len(keys[i].Bytes) + record.HeaderBytes
+			st[i] = OK
+			continue
+		}
+		views[i], st[i] = ss.get(&keys[i])
 	}
 }
 
 // approach asks for the buckets of all keys, then for their records: those of
-// the first candidates, which are the right ones nearly always. It notes OK
-// for keys with a record on its way, NotFound for those without a candidate, and
-// Conflict for those that need a closer look.
-func (ss *Session) approach(keys []Key, probes *[batchKeys]index.Probe, st []Status) {
-	ix, log := ss.st.ix, ss.st.log
+// the first candidates, which are the right ones nearly always. It leaves their
+// addresses in at, and 0 for those that need a closer look.
+func (ss *Session) approach(keys []Key, at *[batchKeys]record.Address) {
+	var spots [batchKeys]index.Spot
 	for i := range keys {
-		ix.SeekPrefetch(keys[i].Place, &probes[i])
+		spots[i%batchKeys] = ss.ix.Approach(keys[i].Place)
 	}
 	for i := range keys {
-		pr, found := &probes[i], NotFound
-		ix.Start(pr)
-		if pr.Next() {
-			found = Conflict
-			if p, ok := log.Entry(pr.Address()); ok && !pr.Locked() {
-				found = OK
-				ss.fetchLines(p)
-			}
-		}
-		if st != nil {
-			st[i] = found
+		a := index.FirstAt(spots[i%batchKeys], keys[i].Place)
+		at[i%batchKeys] = a
+		if a != 0 {
+			ss.fetchLines(ss.log.See(a).Entry())
 		}
 	}
 }
@@ -84,28 +81,4 @@ func (ss *Session) fetchLines(p record.Ptr) {
 	for off := uintptr(cacheLine); off < min(reach, 4*cacheLine); off += cacheLine {
 		prefetch.T0(unsafe.Add(at, off))
 	}
-}
-
-// finish ends the lookup of one key: the common case is that the first
-// candidate is it; any other goes the general way.
-func (ss *Session) finish(k *Key, pr *index.Probe, st Status) (View, Status) {
-	if st == NotFound {
-		ss.stat.reads++
-		return ss.absent(k), NotFound
-	}
-	if st == OK {
-		a := pr.Address()
-		if p, ok := ss.st.log.Entry(a); ok && p.KeyIs(k.Table, k.Bytes) {
-			if v, st := ss.view(a, p); st != Conflict {
-				ss.stat.reads++
-				if st == OK {
-					ss.usual = p.Length()
-					ss.stat.hits++
-					ss.touched(pr, p)
-				}
-				return v, st
-			}
-		}
-	}
-	return ss.get(k)
 }

@@ -15,9 +15,18 @@ type Key struct {
 }
 
 // Key computes a key's place once, for all operations on it. It keeps the slice.
-func (ss *Session) Key(db int, key []byte) Key {
-	t := ss.st.tables.of(db)
-	return Key{Place: record.PlaceOf(t.id, key), Table: t.id, Bytes: key, in: t}
+func (ss *Session) Key(db int, key []byte) (k Key) {
+	ss.Name(&k, db, key)
+	return k
+}
+
+// Name is Key in a place of the caller's. A struct that is copied right after
+// it was written makes the processor wait until everything before it is done,
+// cache misses of other operations included: hot loops fill keys and views
+// where they stay.
+func (ss *Session) Name(k *Key, db int, key []byte) {
+	t := ss.tables.of(db)
+	k.Place, k.Table, k.Bytes, k.in = record.PlaceOf(t.id, key), t.id, key, t
 }
 
 // View is a record as it was read. It is valid until the session's End. The

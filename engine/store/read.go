@@ -9,14 +9,20 @@ import (
 
 // Get reads a record.
 func (ss *Session) Get(k *Key) (v View, st Status) {
+	st = ss.Read(k, &v)
+	return v, st
+}
+
+// Read is Get into a view of the caller's: moving views around would be half of
+// the work.
+func (ss *Session) Read(k *Key, v *View) (st Status) {
 	if !ss.tx.open {
-		if a, p := ss.glance(k); a != 0 && ss.glanced(a, p, &v) {
-			ss.stat.reads++
-			ss.stat.hits++
-			return v, OK
+		if a := ss.ix.First(k.Place); a != 0 && ss.glance(k, a, v) {
+			return OK
 		}
 	}
-	return ss.get(k)
+	*v, st = ss.get(k)
+	return st
 }
 
 // get reads a record wherever and whatever it is.

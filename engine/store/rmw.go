@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -15,7 +14,7 @@ func (ss *Session) RMW(k *Key, f func(old *View, exists bool) (Write, bool)) Sta
 	v := &ss.old
 	for round := 0; ; round++ {
 		var st Status
-		if *v, st = ss.Get(k); st == Cold || st >= Refused {
+		if st = ss.Read(k, v); st == Cold || st >= Refused {
 			return st
 		}
 		w, write := f(v, v.live)
@@ -32,11 +31,61 @@ func (ss *Session) RMW(k *Key, f func(old *View, exists bool) (Write, bool)) Sta
 // Add adds to a counter, an 8-byte little-endian integer, and returns the sum.
 // An absent counter is zero. Where the log allows it, this is done in place.
 func (ss *Session) Add(k *Key, delta int64) (int64, Status) {
-	if !ss.tx.open && !ss.st.opts.logged() {
-		if sum, st := ss.addInPlace(k, delta); st != Conflict {
-			return sum, st
+	if ss.inPlace() {
+		if sum, ok := ss.addAt(ss.ix.First(k.Place), k, delta); ok {
+			return sum, OK
 		}
 	}
+	return ss.addAnew(k, delta)
+}
+
+// AddBatch adds delta to many counters, as Add does to one, and leaves their
+// sums in sums. The cache misses of the counters overlap.
+func (ss *Session) AddBatch(keys []Key, delta int64, sums []int64, st []Status) {
+	var at [batchKeys]record.Address
+	for inPlace := ss.inPlace(); len(keys) > 0; {
+		n := min(len(keys), batchKeys)
+		ss.approach(keys[:n], &at)
+		for i := range n {
+			if inPlace {
+				if sum, ok := ss.addAt(at[i], &keys[i], delta); ok {
+					sums[i], st[i] = sum, OK
+					continue
+				}
+			}
+			sums[i], st[i] = ss.addAnew(&keys[i], delta)
+		}
+		keys, sums, st = keys[n:], sums[n:], st[n:]
+	}
+}
+
+// inPlace tells whether records may be updated where they lie.
+func (ss *Session) inPlace() bool { return !ss.tx.open && !ss.st.logged }
+
+// addAt adds to k's counter where it lies, if that is at a, in the mutable part
+// of the log, plain, and nobody else is at it. Else the general way has to do.
+func (ss *Session) addAt(a record.Address, k *Key, delta int64) (int64, bool) {
+	if a == 0 {
+		return 0, false
+	}
+	at := ss.log.See(a)
+	p := at.Entry()
+	if p.IsNil() || !p.PlainKeyIs(k.Table, k.Bytes) || !at.Mutable() {
+		return 0, false
+	}
+	ver, value := p.Version(), p.PlainValue()
+	if len(value) != 8 || ver&record.VersionLock != 0 || !p.LockVersion(ver) {
+		return 0, false
+	}
+	sum := int64(binary.LittleEndian.Uint64(value)) + delta
+	binary.LittleEndian.PutUint64(value, uint64(sum))
+	p.UnlockVersion(ver + 1)
+	ss.stat.writes++
+	return sum, true
+}
+
+// addAnew adds by writing the counter's successor.
+func (ss *Session) addAnew(k *Key, delta int64) (int64, Status) {
 	var sum int64
 	bad := false
 	st := ss.RMW(k, func(old *View, exists bool) (Write, bool) {
@@ -55,27 +104,4 @@ func (ss *Session) Add(k *Key, delta int64) (int64, Status) {
 		return 0, ss.fail(fmt.Errorf("the value is no counter: it has not 8 bytes"))
 	}
 	return sum, st
-}
-
-// addInPlace adds where the record lies. Conflict asks for the general way.
-func (ss *Session) addInPlace(k *Key, delta int64) (int64, Status) {
-	var pr index.Probe
-	p, st := ss.find(k, &pr)
-	if st != OK || !ss.st.log.Mutable(pr.Address()) || ss.expired(p) {
-		return 0, Conflict
-	}
-	ver := p.Version()
-	if ver&record.VersionLock != 0 || !p.LockVersion(ver) {
-		return 0, Conflict
-	}
-	value := p.Value()
-	if len(value) != 8 {
-		p.UnlockVersion(ver)
-		return 0, Conflict
-	}
-	sum := int64(binary.LittleEndian.Uint64(value)) + delta
-	binary.LittleEndian.PutUint64(value, uint64(sum))
-	p.UnlockVersion(ver + 1)
-	ss.stat.writes++
-	return sum, OK
 }

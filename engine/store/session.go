@@ -14,14 +14,17 @@ import (
 // Session is one worker's access to the store. It is not for concurrent use.
 // Operations run between Begin and End, and none of them waits for I/O.
 type Session struct {
-	st    *Store
-	n     int
-	guard *epoch.Guard
-	head  *hlog.Head
-	now   int64
-	err   error
-	usual int  // bytes of the last record that a batch read
-	old   View // what RMW shows; here, so that it need not be allocated
+	st     *Store
+	ix     *index.Index // of st, as log is: one step less on the way to a record
+	log    *hlog.Log
+	tables *tables
+	n      int
+	guard  *epoch.Guard
+	head   *hlog.Head
+	now    int64
+	err    error
+	usual  int  // bytes of the last record that a batch read
+	old    View // what RMW shows; here, so that it need not be allocated
 
 	arena  arena // copies that views point to, until End
 	need   needs // what must be durable before replies go out
@@ -50,7 +53,7 @@ func (st *Store) NewSession() (*Session, error) {
 		return nil, err
 	}
 	n := int(st.sessions.Add(1) - 1)
-	ss := &Session{st: st, n: n, guard: g, head: st.log.Head(n), now: st.opts.Now()}
+	ss := &Session{st: st, ix: st.ix, log: st.log, tables: &st.tables, n: n, guard: g, head: st.log.Head(n), now: st.opts.Now()}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.open[ss] = struct{}{}

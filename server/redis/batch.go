@@ -44,7 +44,7 @@ func (l *loop) batchable(c *conn, cmd *command, args [][]byte, size int) bool {
 // returns false if the connection was parked.
 func (l *loop) enbatch(c *conn, cmd *command, args [][]byte, pos int) bool {
 	b := &l.batch
-	b.keys[b.n] = l.sess.Key(c.db, args[1])
+	l.sess.Name(&b.keys[b.n], c.db, args[1])
 	op := &b.ops[b.n]
 	op.c, op.pos, op.set = c, pos, len(args) == 3
 	if op.set {
@@ -117,7 +117,7 @@ func (b *batch) run(ss *store.Session, i int) {
 		b.st[i] = ss.Put(&b.keys[i], store.Write{Value: op.value}, nil)
 		return
 	}
-	b.views[i], b.st[i] = ss.Get(&b.keys[i])
+	b.st[i] = ss.Read(&b.keys[i], &b.views[i])
 }
 
 // answer writes the reply of one operation and counts it.

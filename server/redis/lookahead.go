@@ -27,7 +27,7 @@ func (l *loop) lookAhead(c *conn, pos int) {
 		pos += size
 		args := a.parser.Args
 		if cmd := lookup(args[0]); cmd != nil && cmd.first == 1 && len(args) > 1 {
-			a.keys[n] = l.sess.Key(c.db, args[1])
+			l.sess.Name(&a.keys[n], c.db, args[1])
 			n++
 		}
 	}
