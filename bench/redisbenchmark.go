@@ -30,6 +30,9 @@ func (d *redisBenchmark) round(ctx context.Context, t *target, c respCase) (resp
 	cmd := exec.CommandContext(ctx, "redis-benchmark", "-h", host, "-p", port, "-t", strings.ToLower(c.Workload),
 		"-c", strconv.Itoa(d.f.clients), "-d", strconv.Itoa(d.f.value), "-r", strconv.Itoa(int(d.f.records)),
 		"-P", strconv.Itoa(c.Pipeline), "-n", strconv.Itoa(requestsFor(c.Pipeline, d.f.duration)))
+	if d.f.clientThreads > 1 {
+		cmd.Args = append(cmd.Args, "--threads", strconv.Itoa(d.f.clientThreads))
+	}
 	server, err := t.cpu()
 	if err != nil {
 		return respRound{}, err

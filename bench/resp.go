@@ -39,6 +39,7 @@ type respFlags struct {
 	workloads     []string
 	distributions []string
 	driver        string
+	clientThreads int
 	clientCPUs    string
 }
 
@@ -55,7 +56,8 @@ shown, and ratios to the first server: Redis if it is there.
 --against must hold nothing of value: keys are written to it.
 
 The driver "own" is a light closed loop of clients; "redis-benchmark" runs the
-tool of that name with SET and GET.`,
+tool of that name with SET and GET. Without pipelining one thread of that tool is
+slower than most servers; --client-threads gives it more.`,
 		Example: `  ostro bench resp --with-redis --with-ostro
   ostro bench resp --with-redis --with-ostro --driver redis-benchmark --pipeline 1,16,128 --rounds 5
   ostro bench resp --with-redis --against valkey=127.0.0.1:7000 --against 127.0.0.1:6379 --workloads ycsb-a --distribution zipf
@@ -80,6 +82,7 @@ tool of that name with SET and GET.`,
 	fl.StringSliceVar(&f.workloads, "workloads", []string{"ycsb-c", "writes", "ycsb-a", "ycsb-b", "ycsb-f", "rmw-counter"}, "mixes to run (driver own)")
 	fl.StringSliceVar(&f.distributions, "distribution", []string{"uniform"}, "uniform, zipf, hot (driver own)")
 	fl.StringVar(&f.driver, "driver", "own", "own or redis-benchmark")
+	fl.IntVar(&f.clientThreads, "client-threads", 1, "threads of redis-benchmark; with several of them rounds should last seconds, for it looks at the clock every 250 ms")
 	fl.StringVar(&f.clientCPUs, "client-cpus", "", "keep the clients on these cores, such as 0 or 0,1")
 	return cmd
 }
@@ -196,6 +199,9 @@ func (c respCase) String() string {
 func (f respFlags) cases() ([]respCase, error) {
 	if f.rounds < 1 || f.clients < 1 || f.value < 1 {
 		return nil, errors.New("--rounds, --clients and --value must be at least 1")
+	}
+	if f.clientThreads < 1 || f.clientThreads > 1 && f.driver != "redis-benchmark" {
+		return nil, errors.New("--client-threads is for --driver redis-benchmark, and at least 1")
 	}
 	workloads, distributions := f.workloads, f.distributions
 	switch f.driver {

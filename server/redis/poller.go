@@ -62,27 +62,42 @@ func (p *poller) remove(fd int) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, fd, nil)
 }
 
-// poll returns the events that are there already. It does not tell the Go
-// scheduler about the system call, which takes a microsecond at most.
+// napMillis is how long a wait keeps its processor before it gives it back.
+const napMillis = 1
+
+// poll returns the events that are there already.
 func (p *poller) poll() []unix.EpollEvent {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll),
-		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), 0, 0, 0)
-	if errno != 0 {
-		return nil
-	}
-	return p.events[:n]
+	events, _ := p.waitRaw(0)
+	return events
 }
 
 // wait blocks until there are events or the time is over; negative: no limit.
-// The scheduler may use the processor meanwhile, and the collector need not
-// wait for us.
+//
+// A loop with work to do waits some microseconds. To tell the Go scheduler of
+// each such wait costs more than that: its monitor thread stays awake, takes
+// the processor away after 20 microseconds, and the loop has to look for another.
+// So the first millisecond is slept without a word. The collector does not
+// wait for it, for its signal interrupts the sleep.
 func (p *poller) wait(millis int) []unix.EpollEvent {
+	if events, over := p.waitRaw(napMillis); !over {
+		return events
+	}
 	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll),
 		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(millis), 0, 0)
 	if errno != 0 {
 		return nil // EINTR: a signal of the Go runtime
 	}
 	return p.events[:n]
+}
+
+// waitRaw waits without telling the scheduler; over if nothing came in time.
+func (p *poller) waitRaw(millis int) (events []unix.EpollEvent, over bool) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epoll),
+		uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)), uintptr(millis), 0, 0)
+	if errno != 0 {
+		return nil, false // EINTR
+	}
+	return p.events[:n], n == 0
 }
 
 // wake makes the loop's current or next wait return.
