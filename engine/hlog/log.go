@@ -95,10 +95,11 @@ type Log struct {
 	notify   []*func()
 	waiters  atomic.Int64
 
-	resident atomic.Int64 // segments that hold memory, frames and mappings
-	syncMu   sync.Mutex
-	syncs    atomic.Int64
-	syncErr  atomic.Pointer[error]
+	resident                atomic.Int64 // segments that hold memory, frames and mappings
+	syncMu                  sync.Mutex
+	syncs                   atomic.Int64
+	syncsBegun, syncedBegun atomic.Int64 // numbers of the last sync begun, and of the last that succeeded
+	syncErr                 atomic.Pointer[error]
 }
 
 // Open makes a log whose new segments have ids from first on. Recovered

@@ -216,6 +216,22 @@ func (l *Log) Evict(s *Segment) bool {
 	return true
 }
 
+// Vacate takes a frozen segment out of memory in which nothing is alive any
+// more, whether it is synced or not: its file stays until Remove. False if it
+// has no file, or no memory.
+func (l *Log) Vacate(s *Segment) bool {
+	l.mu.Lock()
+	at := l.slots.at(s.Slot)
+	if s.gone || s.file == nil || at.loadState() != stateFrozen || at.loadBase() == nil {
+		l.mu.Unlock()
+		return false
+	}
+	at.setBase(nil)
+	l.mu.Unlock()
+	l.afterGuards(func() { l.free(s) })
+	return true
+}
+
 // DropFile removes the local file of a segment that the blob tier holds.
 func (l *Log) DropFile(s *Segment) error {
 	s.io.Lock()

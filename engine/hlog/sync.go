@@ -40,6 +40,13 @@ func (l *Log) SyncError() error {
 	return nil
 }
 
+// NextSync is the number of a sync that covers all that is sealed by now.
+func (l *Log) NextSync() int64 { return l.syncsBegun.Load() + 1 }
+
+// HasSynced tells whether the sync of that number, or a later one, has
+// succeeded.
+func (l *Log) HasSynced(n int64) bool { return l.syncedBegun.Load() >= n }
+
 // Sync makes all that is sealed durable, and returns when it is.
 func (l *Log) Sync() error {
 	if !l.opts.Logged {
@@ -51,12 +58,16 @@ func (l *Log) Sync() error {
 func (l *Log) syncHeads() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
+	begun := l.syncsBegun.Add(1)
 	var errs []error
 	for _, h := range l.allHeads() {
 		errs = append(errs, h.sync())
 	}
 	l.syncs.Add(1)
 	err := errors.Join(errs...)
+	if err == nil {
+		l.syncedBegun.Store(begun)
+	}
 	if err != nil && l.syncErr.CompareAndSwap(nil, &err) {
 		l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)
 	}

@@ -1,10 +1,12 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -30,12 +32,17 @@ const (
 
 // dropDead drops segments in which nothing is alive.
 func (st *Store) dropDead() {
+	var dead []*hlog.Segment
 	for _, s := range st.log.Segments() {
-		if s.Closed() && st.log.Live(s) <= 0 {
-			if err := st.clean(s); err != nil {
-				st.opts.Logger.Error("a dead segment could not be dropped", "segment", s.ID, "error", err)
-			}
+		if s.Closed() && st.log.Live(s) <= 0 && !st.isCondemned(s) {
+			dead = append(dead, s)
 		}
+	}
+	if len(dead) == 0 {
+		return
+	}
+	if err := st.condemn(dead...); err != nil {
+		st.opts.Logger.Error("dead segments could not be dropped", "segment", dead[0].ID, "segments", len(dead), "error", err)
 	}
 }
 
@@ -62,7 +69,7 @@ func (st *Store) garbage() float64 {
 	var used, live int64
 	oldest := st.log.Oldest(0)
 	for _, s := range st.log.Segments() {
-		if s.Closed() {
+		if s.Closed() && !st.isCondemned(s) {
 			used += int64(st.opts.SegmentBytes)
 			live += st.alive(s, oldest)
 		}
@@ -76,24 +83,37 @@ func (st *Store) garbage() float64 {
 // victim chooses the segment whose cleaning pays most, if any holds at least
 // that much garbage.
 func (st *Store) victim(least float64, ok func(*hlog.Segment) bool) *hlog.Segment {
-	var best *hlog.Segment
-	var bestScore float64
+	if found := st.victims(least, ok); len(found) > 0 {
+		return found[0].seg
+	}
+	return nil
+}
+
+// victim is a segment that is worth cleaning.
+type victim struct {
+	seg   *hlog.Segment
+	live  int64 // bytes to copy
+	score float64
+}
+
+// victims lists what is worth cleaning, the best first.
+func (st *Store) victims(least float64, ok func(*hlog.Segment) bool) (found []victim) {
 	now, oldest := st.opts.Now(), st.log.Oldest(0)
 	for _, s := range st.log.Segments() {
-		if !s.Closed() || !ok(s) {
+		if !s.Closed() || !ok(s) || st.isCondemned(s) {
 			continue
 		}
-		live := max(float64(st.alive(s, oldest)), 0) / float64(st.opts.SegmentBytes)
+		bytes := max(st.alive(s, oldest), 0)
+		live := float64(bytes) / float64(st.opts.SegmentBytes)
 		gain := st.gain(s, live)
 		if gain < least {
 			continue
 		}
 		age := float64(max(now-s.Created(), 1))
-		if score := gain * age / (1 + live); score > bestScore {
-			best, bestScore = s, score
-		}
+		found = append(found, victim{s, bytes, gain * age / (1 + live)})
 	}
-	return best
+	slices.SortFunc(found, func(a, b victim) int { return cmp.Compare(b.score, a.score) })
+	return found
 }
 
 // gain is the share of a segment that cleaning would free. A little room at its
@@ -137,13 +157,26 @@ func (st *Store) freeSome() bool {
 	return st.cleanInMemory(0.02)
 }
 
+// mostVictims bounds what is cleaned at once, for the sake of those who wait.
+const mostVictims = 4
+
+// cleanInMemory cleans as many segments as there is room for what is alive in
+// them.
 func (st *Store) cleanInMemory(least float64) bool {
-	s := st.victim(least, st.log.InMemory)
-	if s == nil {
+	free := max(st.maxResident()-st.log.Resident()-1, 0) * int64(st.opts.SegmentBytes)
+	var chosen []*hlog.Segment
+	for _, v := range st.victims(least, st.log.InMemory) {
+		free -= v.live
+		if len(chosen) > 0 && (free < 0 || len(chosen) == mostVictims) {
+			break
+		}
+		chosen = append(chosen, v.seg)
+	}
+	if len(chosen) == 0 {
 		return false
 	}
-	if err := st.clean(s); err != nil {
-		st.opts.Logger.Error("cleaning failed", "segment", s.ID, "error", err)
+	if err := st.condemn(chosen...); err != nil {
+		st.opts.Logger.Error("cleaning failed", "segment", chosen[0].ID, "segments", len(chosen), "error", err)
 		return false
 	}
 	return true
@@ -197,14 +230,50 @@ func (st *Store) freeze(s *hlog.Segment) {
 	}
 }
 
-// clean relocates what is alive in a closed segment and drops it.
-func (st *Store) clean(s *hlog.Segment) error {
-	st.freeze(s)
-	c := cleaning{st: st, ss: st.keeper, seg: s}
-	return c.run()
+// clean relocates what is alive in closed segments and drops them.
+func (st *Store) clean(segs ...*hlog.Segment) error {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	all, err := st.relocate(segs)
+	if err != nil {
+		return err
+	}
+	return st.drop(all)
 }
 
-// cleaning is the work on one segment.
+// relocate copies what is alive in closed segments that are not condemned yet.
+// If it fails, those that were done are cleaned again some day.
+func (st *Store) relocate(segs []*hlog.Segment) ([]cleaning, error) {
+	all := make([]cleaning, 0, len(segs))
+	for _, s := range segs {
+		if _, done := st.condemned[s]; done {
+			continue
+		}
+		st.freeze(s)
+		c := cleaning{st: st, ss: st.keeper, seg: s}
+		if err := c.relocateAll(); err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// drop gives up segments in which nothing is alive any more.
+func (st *Store) drop(all []cleaning) error {
+	if err := st.keepSurvivors(); err != nil {
+		return err
+	}
+	for i := range all {
+		if err := all[i].drop(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cleaning is the work on one segment. It belongs to the holder of the store's
+// cleaning lock.
 type cleaning struct {
 	st     *Store
 	ss     *Session
@@ -212,11 +281,11 @@ type cleaning struct {
 	cold   []byte // the segment's bytes, if they are not in memory
 	forget bool   // drop live records too
 	oldest record.SegmentID
+	ahead  lookout
 }
 
-func (c *cleaning) run() error {
-	c.st.cleaning.Lock()
-	defer c.st.cleaning.Unlock()
+// relocateAll goes through the whole segment.
+func (c *cleaning) relocateAll() error {
 	log := c.st.log
 	if !log.InMemory(c.seg) {
 		b, err := log.Load(c.seg)
@@ -234,9 +303,10 @@ func (c *cleaning) run() error {
 		off = next
 		runtime.Gosched()
 	}
-	if err := c.keepSurvivors(); err != nil {
-		return err
-	}
+	return nil
+}
+
+func (c *cleaning) drop() error {
 	if c.st.pins(c.seg.ID) {
 		if err := c.st.cool(c.seg); err != nil { // A checkpoint under way is made of it.
 			return err
@@ -247,15 +317,15 @@ func (c *cleaning) run() error {
 	}
 	c.st.work.cleaned.Add(1)
 	c.st.work.cleanedBytes.Add(int64(c.seg.End()))
-	return log.Remove(c.seg, c.st.named(c.seg.ID))
+	return c.st.log.Remove(c.seg, c.st.named(c.seg.ID))
 }
 
-// keepSurvivors makes all that took the place of the segment's records as
-// durable as they were: the copies, and what sessions wrote over them, which
-// nobody may have sealed yet.
-func (c *cleaning) keepSurvivors() error {
-	c.st.log.SealAll()
-	return c.st.log.Sync()
+// keepSurvivors makes all that took the place of cleaned records as durable as
+// they were: the copies, and what sessions wrote over them, which nobody may
+// have sealed yet.
+func (st *Store) keepSurvivors() error {
+	st.log.SealAll()
+	return st.log.Sync()
 }
 
 // some cleans a few entries from off on, inside one guard.
@@ -266,23 +336,50 @@ func (c *cleaning) some(off uint32) (uint32, error) {
 	if b == nil {
 		b = c.st.log.Bytes(c.seg)
 	}
-	for range cleanStep {
-		if off >= uint32(len(b)) {
-			break
+	for range cleanStep / batchKeys {
+		next := c.approach(b, off)
+		for i := range c.ahead.n {
+			e := &c.ahead.entries[i]
+			if err := c.entry(e.place, record.MakeAddress(c.seg.Slot, e.off), record.PtrOf(b[e.off:])); err != nil {
+				return e.off, err
+			}
 		}
-		p := record.PtrOf(b[off:])
-		if err := c.entry(record.MakeAddress(c.seg.Slot, off), p); err != nil {
-			return off, err
-		}
-		off += uint32(p.Length())
+		off = next
 	}
 	return off, nil
 }
 
-func (c *cleaning) entry(a record.Address, p record.Ptr) error {
+// lookout is what a cleaning will look at next.
+type lookout struct {
+	n       int
+	entries [batchKeys]struct {
+		off   uint32
+		place record.Place // of a put
+	}
+}
+
+// approach lists the next entries from off on, and asks for what the index has
+// of them. It returns where they end.
+func (c *cleaning) approach(b []byte, off uint32) uint32 {
+	c.ahead.n = 0
+	for c.ahead.n < batchKeys && off < uint32(len(b)) {
+		p := record.PtrOf(b[off:])
+		e := &c.ahead.entries[c.ahead.n]
+		e.off = off
+		if p.Type() == record.TypePut {
+			e.place = placeOf(p)
+			c.st.ix.Approach(e.place)
+		}
+		c.ahead.n++
+		off += uint32(p.Length())
+	}
+	return off
+}
+
+func (c *cleaning) entry(place record.Place, a record.Address, p record.Ptr) error {
 	switch p.Type() {
 	case record.TypePut:
-		return c.put(a, p)
+		return c.put(place, a, p)
 	case record.TypeTombstone:
 		return c.tombstone(p)
 	}
@@ -308,8 +405,7 @@ func (c *cleaning) tombstone(p record.Ptr) error {
 }
 
 // put relocates a live record, and drops a dead or expired one.
-func (c *cleaning) put(a record.Address, p record.Ptr) error {
-	place := placeOf(p)
+func (c *cleaning) put(place record.Place, a record.Address, p record.Ptr) error {
 	for round := 0; ; round++ {
 		var pr index.Probe
 		if !isAt(c.st.ix, place, a, &pr) {
@@ -391,7 +487,7 @@ func (c *cleaning) expire(place record.Place, p record.Ptr, pr *index.Probe) (bo
 
 // relocate copies a live record to the survivor head.
 func (c *cleaning) relocate(p record.Ptr, pr *index.Probe) (bool, error) {
-	n := p.Length()
+	at, n := pr.Address(), p.Length()
 	h := c.st.log.Survivor()
 	h.Lock()
 	defer h.Unlock()
@@ -405,6 +501,7 @@ func (c *cleaning) relocate(p record.Ptr, pr *index.Probe) (bool, error) {
 		return false, nil
 	}
 	h.Keep(n)
+	h.Died(at, uint32(n))
 	c.st.work.relocated.Add(int64(n))
 	return true, nil
 }

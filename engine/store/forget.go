@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -19,9 +20,7 @@ func (st *Store) forgetOldest() bool {
 		if !s.Closed() || !st.log.InMemory(s) {
 			continue
 		}
-		st.freeze(s)
-		c := cleaning{st: st, ss: st.keeper, seg: s, forget: true}
-		if err := c.run(); err != nil {
+		if err := st.forget(s); err != nil {
 			st.opts.Logger.Error("eviction failed", "segment", s.ID, "error", err)
 			return false
 		}
@@ -29,6 +28,18 @@ func (st *Store) forgetOldest() bool {
 		return true
 	}
 	return false
+}
+
+// forget drops a segment with all its records.
+func (st *Store) forget(s *hlog.Segment) error {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	st.freeze(s)
+	c := cleaning{st: st, ss: st.keeper, seg: s, forget: true}
+	if err := c.relocateAll(); err != nil {
+		return err
+	}
+	return st.drop([]cleaning{c})
 }
 
 // age marks the next segments to be forgotten, a quarter of those in memory,

@@ -119,6 +119,7 @@ func (st *Store) maintain(ctx context.Context) {
 		case <-tick.C:
 		}
 		st.epoch.Drain()
+		st.buryCondemned()
 		st.dropDead()
 		st.age()
 		st.relieve(ctx)

@@ -209,8 +209,7 @@ func TestWhatWasForgottenDoesNotComeBackOlder(t *testing.T) {
 			b.put(0, "key", "new, in a segment with a lower id", true)
 			seg := b.retire(0)
 			b.st.freeze(seg)
-			c := cleaning{st: b.st, ss: b.st.keeper, seg: seg, forget: true}
-			if err := c.run(); err != nil {
+			if err := b.st.forget(seg); err != nil {
 				t.Fatal(err)
 			}
 			if got := b.read(b.st, "key"); got != "(absent)" {

@@ -52,6 +52,8 @@ type Store struct {
 	cooling  sync.Mutex // one freezes and flushes at a time
 	cleaning sync.Mutex // no segment is half cleaned while it is free
 
+	condemned map[*hlog.Segment]condemned // belongs to the holder of cleaning
+
 	saving         sync.Mutex
 	manifest       []record.SegmentID // of the last checkpoint, sorted
 	pinned         []record.SegmentID // of a checkpoint under way, sorted
@@ -77,6 +79,8 @@ func Open(o Options) (*Store, error) {
 		revisits: new(revisits),
 		readers:  newReaders(64),
 		open:     map[*Session]struct{}{},
+
+		condemned: map[*hlog.Segment]condemned{},
 	}
 	st.limit.Store(o.MemoryBytes)
 	st.policy.Store(uint32(o.Policy))
@@ -167,6 +171,7 @@ func (st *Store) close(save bool) error {
 		return nil
 	}
 	var errs []error
+	st.buryAll()
 	if save {
 		errs = append(errs, st.Checkpoint(context.Background()))
 	}

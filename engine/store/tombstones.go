@@ -55,6 +55,9 @@ func (st *Store) moveOldest() bool {
 	if !first.Closed() {
 		return st.log.Retire(first)
 	}
+	if st.isCondemned(first) {
+		return false // It will be gone in a moment.
+	}
 	if err := st.clean(first); err != nil {
 		st.opts.Logger.Error("cleaning failed", "segment", first.ID, "error", err)
 		return false

@@ -1,0 +1,100 @@
+package store
+
+import "github.com/ostrodb/ostro/engine/hlog"
+
+// Writers that are out of memory wait for the cleaner. They need not wait for
+// the disk too: a segment whose records live elsewhere gives its memory back at
+// once, and is condemned. Its file goes when a sync has made the copies safe
+// from loss of power, as the originals were. Until then a recovery finds both,
+// which is no harm: they are the same records of the same version.
+
+// mostCondemned bounds the files that wait for a sync.
+const mostCondemned = 64
+
+// condemned is a cleaned segment whose file waits for a sync.
+type condemned struct {
+	cleaning
+	sync int64 // number of the sync
+}
+
+// condemn relocates what is alive in closed segments and frees their memory.
+func (st *Store) condemn(segs ...*hlog.Segment) error {
+	if !st.opts.logged() {
+		return st.clean(segs...)
+	}
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	all, err := st.relocate(segs)
+	if err != nil {
+		return err
+	}
+	st.log.SealAll()
+	next := st.log.NextSync()
+	for i := range all {
+		if st.vacate(all[i].seg) {
+			st.condemned[all[i].seg] = condemned{all[i], next}
+			continue
+		}
+		if err := st.drop(all[i : i+1]); err != nil {
+			return err
+		}
+	}
+	st.log.AskSync()
+	return st.bury(len(st.condemned) > mostCondemned)
+}
+
+func (st *Store) vacate(s *hlog.Segment) bool {
+	st.keeper.Begin()
+	defer st.keeper.End()
+	return st.log.Vacate(s)
+}
+
+// buryCondemned drops the condemned segments whose sync is over.
+func (st *Store) buryCondemned() {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	if err := st.bury(false); err != nil {
+		st.opts.Logger.Error("cleaned segments could not be dropped", "segments", len(st.condemned), "error", err)
+	}
+}
+
+// buryAll drops all condemned segments; those that cannot be dropped now are
+// found and dropped after the next start.
+func (st *Store) buryAll() {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	if len(st.condemned) == 0 {
+		return
+	}
+	if err := st.bury(true); err != nil {
+		st.opts.Logger.Warn("cleaned segments stay until the next start", "segments", len(st.condemned), "error", err)
+	}
+}
+
+// bury is buryCondemned for the holder of the cleaning lock; with now it syncs
+// first, and drops all.
+func (st *Store) bury(now bool) error {
+	if now {
+		if err := st.keepSurvivors(); err != nil {
+			return err
+		}
+	}
+	for s, c := range st.condemned {
+		if !st.log.HasSynced(c.sync) {
+			continue
+		}
+		if err := c.drop(); err != nil {
+			return err
+		}
+		delete(st.condemned, s)
+	}
+	return nil
+}
+
+// isCondemned tells whether a segment was cleaned and only waits for its end.
+func (st *Store) isCondemned(s *hlog.Segment) bool {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	_, ok := st.condemned[s]
+	return ok
+}
