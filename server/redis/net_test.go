@@ -335,6 +335,28 @@ func TestConnectionsKeepTheirOrderWhileTheyMoveBetweenLoops(t *testing.T) {
 	mover.Wait()
 }
 
+func TestAnyPortIsTheSameOnEveryAddress(t *testing.T) {
+	srv := startServer(t, store.Options{}, redis.Config{Binds: []string{"127.0.0.1", "127.0.0.2"}})
+	_, port, _ := net.SplitHostPort(srv.Addr().String())
+	for _, host := range []string{"127.0.0.1", "127.0.0.2"} {
+		c := dial(t, "tcp", net.JoinHostPort(host, port))
+		sendTo(t, c, "PING\r\n")
+		expect(t, c, "+PONG\r\n")
+	}
+	st, err := store.Open(store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	never, err := redis.New(st, redis.Config{Port: redis.PortAny, Binds: []string{"127.0.0.1", "127.0.0.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := never.Start(); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("one address twice: %v", err)
+	}
+}
+
 // startServer is startOstroOn for tests that need the Server itself.
 func startServer(t testing.TB, o store.Options, cfg redis.Config) *redis.Server {
 	t.Helper()
