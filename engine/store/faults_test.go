@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -266,13 +267,23 @@ func damage(t *testing.T, dev *device.Memory, id record.SegmentID, at int64) {
 	}
 }
 
-// filled gives a device with several closed segments, as a crash leaves it.
+// filled gives a device with several closed segments, as a crash leaves it. The
+// store that wrote them is gone.
 func filled(t *testing.T, o store.Options) *device.Memory {
 	t.Helper()
 	dev := device.NewMemory()
+	defer dev.Close()
 	o.Device = dev
-	st := open(t, o)
-	ss := session(t, st)
+	st, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
 	for n := range 400 {
 		put(t, ss, 0, fmt.Sprint(n), strings.Repeat("v", 100), 0)
 	}
@@ -282,7 +293,34 @@ func filled(t *testing.T, o store.Options) *device.Memory {
 	for n := range 10 {
 		put(t, ss, 0, fmt.Sprint(n), "the tail", 0)
 	}
-	return dev.Crash()
+	left := dev.Crash()
+	t.Cleanup(left.Close)
+	return left
+}
+
+// damageAt is where closedSegment has a byte to damage.
+const damageAt = 2000
+
+// closedSegment gives one of those in the middle that were closed and synced,
+// and hence cut, and have something in them: the cleaner's may be short.
+func closedSegment(t *testing.T, dev *device.Memory, segmentBytes int) record.SegmentID {
+	t.Helper()
+	ids, err := dev.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := slices.DeleteFunc(ids, func(id record.SegmentID) bool {
+		f, err := dev.Open(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		return f.Size() <= damageAt || f.Size() == int64(segmentBytes)
+	})
+	if len(closed) == 0 {
+		t.Fatal("no segment is closed")
+	}
+	return closed[len(closed)/2]
 }
 
 func TestADamagedClosedSegmentKeepsTheStoreShut(t *testing.T) {
@@ -291,14 +329,10 @@ func TestADamagedClosedSegmentKeepsTheStoreShut(t *testing.T) {
 			o := store.Options{Durability: d, SegmentBytes: 8 << 10, Heads: 1}
 			dev := filled(t, o)
 			_ = dev.RemoveMeta("index.snapshot") // With it only the tail is looked at.
-			ids, err := dev.List()
-			if err != nil {
-				t.Fatal(err)
-			}
-			victim := ids[len(ids)/2]
-			damage(t, dev, victim, 2000)
+			victim := closedSegment(t, dev, o.SegmentBytes)
+			damage(t, dev, victim, damageAt)
 			o.Device = dev
-			_, err = store.Open(o)
+			_, err := store.Open(o)
 			var r *store.RecoveryError
 			if !errors.As(err, &r) || r.Segment != victim {
 				t.Fatalf("open: %v, want a RecoveryError of segment %d", err, victim)
@@ -306,7 +340,7 @@ func TestADamagedClosedSegmentKeepsTheStoreShut(t *testing.T) {
 			if !errors.Is(err, record.ErrCorrupt) {
 				t.Fatalf("open: %v is no corruption", err)
 			}
-			damage(t, dev, victim, 2000) // And back again.
+			damage(t, dev, victim, damageAt) // And back again.
 			ss := session(t, open(t, o))
 			if got := len(scanned(t, ss, 0)); got != 400 {
 				t.Fatalf("%d keys, want 400", got)
