@@ -95,7 +95,9 @@ func (r *replay) run(found []hlog.Found) error {
 	if len(r.errs) > 0 {
 		return errors.Join(r.errs...)
 	}
-	r.st.finishReplay(parts)
+	if err := r.st.finishReplay(parts); err != nil {
+		return err
+	}
 	r.st.keeper.Begin()
 	for _, s := range r.mapped {
 		r.st.log.Evict(s)
@@ -115,7 +117,10 @@ func (r *replay) work(ss *Session, found []hlog.Found, later *deferred) {
 		}
 		f := found[int64(len(found))-1-n]
 		if err := r.segment(ss, f, n < r.frames, later); err != nil {
-			r.fail(&RecoveryError{f.ID, err})
+			if !errors.Is(err, ErrIndexFull) { // That is not the segment's fault.
+				err = &RecoveryError{f.ID, err}
+			}
+			r.fail(err)
 			return
 		}
 		r.st.opts.Progress(Progress{Stage: "recovery", Done: r.done.Add(1), Total: r.total, Unit: "segments"})
@@ -163,6 +168,9 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferre
 		default:
 			ss.head.Died(a, uint32(p.Length()))
 		}
+		if ss.err != nil {
+			return ss.err
+		}
 	}
 	return nil
 }
@@ -180,7 +188,7 @@ func (ss *Session) replayPut(a record.Address, p record.Ptr, later *deferred) {
 }
 
 // replay brings one entry into the index, unless a higher version of its key
-// is there.
+// is there. What keeps it from that is left in ss.err.
 func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 	t := ss.st.tables.byID(p.Table())
 	if p.Table() == chunkTable {
@@ -200,9 +208,13 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 			continue
 		}
 		if st == NotFound {
-			if ss.st.ix.Insert(&pr, a) == index.Inserted {
+			switch ss.st.ix.Insert(&pr, a) {
+			case index.Inserted:
 				t.count(ss.n, present(p), expires(p))
 				return true
+			case index.Full:
+				ss.fail(ErrIndexFull)
+				return false
 			}
 			continue
 		}

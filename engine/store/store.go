@@ -102,7 +102,7 @@ func (st *Store) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if st.ix, err = index.New(index.Options{Epoch: st.epoch}); err != nil {
+	if st.ix, err = index.New(index.Options{Epoch: st.epoch, LimitBytes: st.opts.indexBytes}); err != nil {
 		return err
 	}
 	st.tables.init(st.opts.Databases, st.opts.Heads+2)

@@ -109,9 +109,14 @@ func (ss *Session) lockKey(i int) Status {
 				ss.unlockKey(lk)
 			}
 			return st
-		case st == NotFound && ss.st.ix.InsertLocked(&lk.pr, 0) == index.Inserted:
-			lk.view = ss.absent(&lk.key)
-			return OK
+		case st == NotFound:
+			switch ss.st.ix.InsertLocked(&lk.pr, 0) {
+			case index.Inserted:
+				lk.view = ss.absent(&lk.key)
+				return OK
+			case index.Full:
+				return ss.fail(ErrIndexFull)
+			}
 		}
 		yield(round)
 	}
