@@ -298,6 +298,59 @@ func filled(t *testing.T, o store.Options) *device.Memory {
 	return left
 }
 
+func TestAFullDiskKeepsNoLoggedStoreFromClosing(t *testing.T) {
+	for _, d := range []store.Durability{store.EverySec, store.Always} {
+		t.Run(d.String(), func(t *testing.T) {
+			dev := device.NewMemory()
+			defer dev.Close()
+			var log notes
+			o := store.Options{Durability: d, SegmentBytes: 16 << 10, Heads: 1, Device: dev, Logger: log.logger()}
+			liveShortly(t, o, 1000)
+			st, err := store.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ss := session(t, st)
+			put(t, ss, 0, "the last", "of all", 0)
+			if err := ss.WaitDurable(ss.Seal()); err != nil {
+				t.Fatal(err)
+			}
+			ss.Close()
+			dev.SetCapacity(1)
+			if err := st.Close(); err != nil {
+				t.Fatalf("all is safe, but closing fails: %v", err)
+			}
+			if !log.mention("the index was not saved") {
+				t.Errorf("nobody was told that the next start takes longer: %q", log.lines)
+			}
+			dev.SetCapacity(0)
+			again := session(t, open(t, o))
+			if got := get(t, again, 0, "the last"); got != "of all" {
+				t.Errorf("the last write reads %q", got)
+			}
+			if got := len(scanned(t, again, 0)); got != 201 {
+				t.Errorf("%d keys are left of 201", got)
+			}
+		})
+	}
+}
+
+func TestAFullDiskDoesKeepACheckpointedStoreFromClosing(t *testing.T) {
+	dev := device.NewMemory()
+	defer dev.Close()
+	st, err := store.Open(store.Options{Durability: store.Checkpoint, SegmentBytes: 16 << 10, Heads: 1, Device: dev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := session(t, st)
+	put(t, ss, 0, "key", "value", 0)
+	ss.Close()
+	dev.SetCapacity(1)
+	if st.Close() == nil {
+		t.Fatal("nothing was saved, and nobody is told")
+	}
+}
+
 // damageAt is where closedSegment has a byte to damage.
 const damageAt = 2000
 
