@@ -31,7 +31,7 @@ func (ss *Session) glanced(a record.Address, p record.Ptr, v *View) bool {
 		return false
 	default:
 		value = ss.arena.keep(value)
-		if p.Version() != ver {
+		if !p.Unchanged(ver) {
 			return false
 		}
 	}

@@ -27,6 +27,7 @@ var Rungs = []string{
 	"internal/ladder",
 	"internal/background",
 	"internal/prefetch",
+	"internal/fence",
 	"internal/port",
 
 	"engine/record",
