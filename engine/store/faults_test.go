@@ -351,6 +351,83 @@ func TestAFullDiskDoesKeepACheckpointedStoreFromClosing(t *testing.T) {
 	}
 }
 
+// damageValue flips a bit of a value, wherever it lies on the device.
+func damageValue(t *testing.T, dev *device.Memory, value string) {
+	t.Helper()
+	ids, err := dev.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		f, err := dev.Open(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b := make([]byte, f.Size())
+		if n, _ := f.ReadAt(b, 0); n < len(b) {
+			t.Fatalf("%d bytes of segment %d can be read", n, id)
+		}
+		if at := strings.Index(string(b), value); at >= 0 {
+			damage(t, dev, id, int64(at))
+			return
+		}
+	}
+	t.Fatalf("%q is nowhere", value)
+}
+
+func TestARecordThatCannotBeReadMakesWayForItsSuccessor(t *testing.T) {
+	dev := device.NewMemory()
+	defer dev.Close()
+	o := store.Options{Durability: store.EverySec, SegmentBytes: 4 << 10, Heads: 1, MemoryBytes: 64 << 10, Device: dev, CheckpointEvery: -1}
+	st, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := session(t, st)
+	put(t, ss, 0, "changed", "the first value of changed", 0)
+	put(t, ss, 0, "deleted", "the first value of deleted", 0)
+	put(t, ss, 0, "neither", "the first value of neither", 0)
+	for n := range 2000 {
+		put(t, ss, 0, fmt.Sprint(n), strings.Repeat("v", 100), 0)
+	}
+	if err := st.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, ss, 0, "changed", "the second value", 0)
+	if s := remove(t, ss, 0, "deleted"); s != store.OK {
+		t.Fatal(s)
+	}
+	ss.Seal()
+	left := dev.Crash()
+	t.Cleanup(left.Close)
+	o.Device = left
+	ss.Close()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"changed", "deleted", "neither"} {
+		damageValue(t, left, "the first value of "+key)
+	}
+	again := open(t, o)
+	ss = session(t, again)
+	if got := get(t, ss, 0, "changed"); got != "the second value" {
+		t.Errorf("what was written after the damaged record reads %q", got)
+	}
+	if got := get(t, ss, 0, "deleted"); got != "(absent)" {
+		t.Errorf("what was deleted after the damaged record reads %q", got)
+	}
+	if n, _ := again.Count(0); n != 2002 {
+		t.Errorf("%d keys are counted of 2002", n)
+	}
+	if s := remove(t, ss, 0, "changed"); s != store.OK {
+		t.Error(s)
+	}
+	if got := get(t, ss, 0, "changed"); got != "(absent)" {
+		t.Errorf("deleted at last, it reads %q", got)
+	}
+}
+
 // damageAt is where closedSegment has a byte to damage.
 const damageAt = 2000
 

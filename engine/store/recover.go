@@ -204,7 +204,7 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 		var pr index.Probe
 		old, st := ss.find(&k, &pr)
 		if st == Cold {
-			ss.fetchNow()
+			ss.fetchNow(&k)
 			continue
 		}
 		if st == NotFound {
@@ -232,13 +232,14 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 }
 
 // fetchNow reads what find needs. A record of the base that cannot be read is
-// no reason to lose the tail's; the error shows when it is asked for.
-func (ss *Session) fetchNow() {
+// no reason to lose the tail's; the error shows when it is asked for. k is the
+// key to be replayed, if any.
+func (ss *Session) fetchNow(k *Key) {
 	for _, w := range ss.cold {
 		b, err := ss.st.log.Fetch(w.at, w.segment)
 		if err != nil {
 			ss.st.opts.Logger.Error("a cold record cannot be read", "address", w.at, "error", err)
-			b = unreadable // Or it would be asked for again and again.
+			b = ss.standIn(k, w.at) // Or it would be asked for again and again.
 		}
 		if ss.stash == nil || len(ss.stash) > 1024 {
 			ss.stash = map[record.Address]fetched{}
@@ -248,12 +249,19 @@ func (ss *Session) fetchNow() {
 	ss.cold = ss.cold[:0]
 }
 
-// unreadable stands for a record that is no key's.
-var unreadable = func() []byte {
-	b := make([]byte, record.Size(1, 0, false))
-	record.Encode(b, &record.Header{Type: record.TypePut, Table: chunkTable}, []byte{0}, nil, true)
+// standIn stands for the record at a, which cannot be read. If all that the
+// index knows of its place is k's, it is the record that k had before the tail:
+// the tail's must replace it, for a key has one entry. Else it is no key's.
+func (ss *Session) standIn(k *Key, a record.Address) []byte {
+	table, key := chunkTable, []byte{0}
+	var pr index.Probe
+	if k != nil && isAt(ss.st.ix, k.Place, a, &pr) && pr.SamePlace() {
+		table, key = k.Table, k.Bytes
+	}
+	b := make([]byte, record.Size(len(key), 0, false))
+	record.Encode(b, &record.Header{Type: record.TypePut, Table: table}, key, nil, true)
 	return b
-}()
+}
 
 // diedUnlessTombstone counts a replaced entry as dead. Tombstones count as
 // alive until the cleaner finds that they are not needed.
