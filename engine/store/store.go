@@ -150,6 +150,22 @@ func (st *Store) spawn(ctx context.Context, f func(context.Context)) {
 	}()
 }
 
+// every runs f after each pause, or sooner when that is asked for, until ctx
+// ends.
+func every(ctx context.Context, pause time.Duration, sooner <-chan struct{}, f func()) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sooner:
+		case <-tick.C:
+		}
+		f()
+	}
+}
+
 // replayed tells whether the log may ever be replayed, so that deletions must
 // be noted in it.
 func (st *Store) replayed() bool { return st.dev != nil }

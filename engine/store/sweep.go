@@ -57,14 +57,7 @@ func (st *Store) sweepLoop(ctx context.Context) {
 		return
 	}
 	defer ss.Close()
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, sweepEvery, nil, func() {
 		if asked, below := st.sweep.take(); asked {
 			st.sweepDropped(ctx, ss, below)
 			st.auditDropped(ctx, ss)
@@ -73,7 +66,7 @@ func (st *Store) sweepLoop(ctx context.Context) {
 		st.sweepExpired(ctx, ss)
 		st.auditExpired(ctx, ss)
 		st.dropDoomed(ctx, ss)
-	}
+	})
 }
 
 // sweepDropped removes all entries of tables that are gone.
