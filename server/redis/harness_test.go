@@ -81,7 +81,7 @@ func (c *rawClient) sendAll(commands [][]string) error {
 			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 		}
 	}
-	if err := c.conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(b.Bytes())

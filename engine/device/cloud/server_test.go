@@ -60,7 +60,7 @@ func (s *server) start() error {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for !s.answers() {
 		select {
 		case <-tick.C:
