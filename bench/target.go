@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/ostrodb/ostro/internal/port"
 )
 
 // target is a RESP server that is measured; proc is nil if somebody else runs it.
@@ -48,10 +50,11 @@ const startTimeout = 10 * time.Minute
 
 // start runs the server and returns when it answers PING.
 func (l launch) start(ctx context.Context) (*target, error) {
-	port, err := freePort()
+	own, err := port.Reserve()
 	if err != nil {
 		return nil, err
 	}
+	defer own.Release() // By then the server has it.
 	p := &process{output: &tail{}, exited: make(chan struct{})}
 	dir := l.dir
 	if dir == "" {
@@ -64,7 +67,7 @@ func (l launch) start(ctx context.Context) (*target, error) {
 	if l.cpus != "" {
 		words = append([]string{"taskset", "-c", l.cpus}, words...)
 	}
-	fill := strings.NewReplacer("{port}", strconv.Itoa(port), "{dir}", dir)
+	fill := strings.NewReplacer("{port}", strconv.Itoa(own.Number), "{dir}", dir)
 	for i := range words {
 		words[i] = fill.Replace(words[i])
 	}
@@ -79,7 +82,7 @@ func (l launch) start(ctx context.Context) (*target, error) {
 		p.err = p.cmd.Wait()
 		close(p.exited)
 	}()
-	t := &target{Name: l.name, Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Pid: p.cmd.Process.Pid, proc: p}
+	t := &target{Name: l.name, Addr: own.Addr(), Pid: p.cmd.Process.Pid, proc: p}
 	if err := t.waitReady(ctx); err != nil {
 		t.kill()
 		return nil, fmt.Errorf("start %s: %w", l.name, err)
@@ -171,15 +174,6 @@ func (p *process) removeDir() {
 	if p.dir != "" {
 		os.RemoveAll(p.dir)
 	}
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // tail keeps the last words of a process for the error message.

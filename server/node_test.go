@@ -13,20 +13,16 @@ import (
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/server"
 )
 
-// testConfig is a small node on free ports.
+// testConfig is a small node on ports of its own.
 func testConfig(t *testing.T, dir string) server.Config {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	c := server.Default()
 	c.Bind = []string{"127.0.0.1"}
-	c.Port = l.Addr().(*net.TCPAddr).Port
+	c.Port = port.For(t).Number
 	c.AdminAddr = "127.0.0.1:0"
 	c.Dir = dir
 	c.SegmentSize = 64 << 10

@@ -140,6 +140,8 @@ func (s *diskStream) Commit() error {
 	err := s.failed
 	if err == nil {
 		err = s.publish(f)
+	} else {
+		_ = os.Remove(f.Name())
 	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
@@ -192,10 +194,11 @@ func (d *Disk) Lock() (release func(), err error) {
 		}
 		return nil, d.explain("lock", path, err)
 	}
-	if err := errors.Join(writeOwner(f), d.sweep()); err != nil {
+	if err := d.sweep(); err != nil {
 		_ = f.Close()
 		return nil, d.explain("lock", path, err)
 	}
+	_ = writeOwner(f) // It is only for the error of whoever comes second: a full disk must not keep us out.
 	return sync.OnceFunc(func() { _ = f.Close() }), nil
 }
 

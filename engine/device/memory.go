@@ -88,6 +88,16 @@ func (m *Memory) SetCapacity(bytes int64) {
 	m.capacity = bytes
 }
 
+// OpenFiles tells how many Files of segments that were not removed are open.
+func (m *Memory) OpenFiles() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.segments {
+		n += s.openFiles()
+	}
+	return n
+}
+
 // Close frees the segments. Open Files stay usable until they are closed.
 func (m *Memory) Close() {
 	m.mu.Lock()

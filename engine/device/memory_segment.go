@@ -61,6 +61,12 @@ func (s *memorySegment) release() {
 	}
 }
 
+func (s *memorySegment) openFiles() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.users - 1
+}
+
 // sync moves the pages that differ to the medium.
 func (s *memorySegment) sync() {
 	s.mu.Lock()

@@ -14,6 +14,8 @@ type Options struct {
 	// Entries is how many entries to make room for at once. The index grows by
 	// itself; this saves the splits on the way.
 	Entries int
+	// LimitBytes is the most memory that the index takes. 0: what the system gives.
+	LimitBytes int64
 	// Epoch is the table whose guards the callers hold. Nil: a table of its own.
 	Epoch *epoch.Table
 }
@@ -34,6 +36,7 @@ const startEntries = 4000
 // New returns an empty index.
 func New(o Options) (*Index, error) {
 	ix := &Index{epoch: o.Epoch, arena: newArena()}
+	ix.arena.limit = o.LimitBytes
 	if ix.epoch == nil {
 		ix.epoch = epoch.New(64)
 	}

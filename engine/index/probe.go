@@ -56,6 +56,12 @@ func (pr *Probe) otherPlaceholder(i int, w uint64) bool {
 // Same tells whether both probes stand at one entry of one sub-table.
 func (pr *Probe) Same(o *Probe) bool { return pr.at == o.at && pr.index == o.index }
 
+// SamePlace tells whether the entry that Next stopped at agrees with the place
+// that was sought in all bits that the index knows, not only in its tag.
+func (pr *Probe) SamePlace() bool {
+	return pr.at.extra(int(pr.index)) == uint64(pr.place>>48)
+}
+
 // Address returns the address in the word that Next stopped at; 0 for the
 // placeholder of a key that a transaction has locked and that is absent.
 func (pr *Probe) Address() record.Address { return addressOf(pr.Word) }

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/ostrodb/ostro/internal/release"
+	"github.com/ostrodb/ostro/internal/fence"
 )
 
 const (
@@ -89,12 +89,23 @@ func (p Ptr) SetVersion(v uint64) { atomic.StoreUint64(p.version(), v) }
 // LockVersion sets the lock bit if the version is still old, and reports
 // whether it did. old must not carry the bit.
 func (p Ptr) LockVersion(old uint64) bool {
-	return atomic.CompareAndSwapUint64(p.version(), old, old|VersionLock)
+	if !atomic.CompareAndSwapUint64(p.version(), old, old|VersionLock) {
+		return false
+	}
+	fence.Stores() // Or the change of the value might be seen before the lock.
+	return true
+}
+
+// Unchanged reports whether the version still is what it was before the caller
+// copied the value: then the copy is whole.
+func (p Ptr) Unchanged(version uint64) bool {
+	fence.Loads() // Or the copy might be newer than this look.
+	return p.Version() == version
 }
 
 // UnlockVersion ends what LockVersion began: it publishes the value under the
 // version v. To leave the value as it was, v is the old version.
-func (p Ptr) UnlockVersion(v uint64) { release.Store64(p.version(), v) }
+func (p Ptr) UnlockVersion(v uint64) { fence.Publish(p.version(), v) }
 
 func (p Ptr) version() *uint64 { return (*uint64)(unsafe.Add(p.p, versionOffset)) }
 

@@ -47,46 +47,53 @@ func (st *Store) auditCold(ctx context.Context, ss *Session, due func(*hlog.Segm
 	}
 }
 
-// auditStep is how many entries are looked at inside one guard.
+// auditStep is how many dead records are dropped inside one guard.
 const auditStep = 256
+
+// suspect is a record that seems to be dead.
+type suspect struct {
+	at record.Address
+	p  record.Ptr
+}
 
 // audit drops from the index what is dead in the segment with the bytes b;
 // false if there was no room to note all of that in the log.
 func (ss *Session) audit(s *hlog.Segment, b []byte) bool {
-	n, all := 0, true
-	ss.Begin()
+	all := true
+	var dead []suspect
+	ss.now = ss.st.opts.Now()
 	for off, p := range record.Entries(b) {
-		if n%auditStep == 0 {
-			ss.Seal()
-			ss.End()
-			ss.Begin()
-			if ss.st.log.ByID(s.ID) != s {
-				break // Cleaned meanwhile: its slot may be another's.
-			}
+		if p.Type() != record.TypePut || !ss.st.tableGone(p) && !ss.expired(p) {
+			continue
 		}
-		n++
-		if p.Type() == record.TypePut {
-			all = ss.auditRecord(record.MakeAddress(s.Slot, off), p) && all
+		if dead = append(dead, suspect{record.MakeAddress(s.Slot, off), p}); len(dead) == auditStep {
+			all = ss.auditSome(s, dead) && all
+			dead = dead[:0]
 		}
 	}
-	ss.Seal()
-	ss.End()
+	return ss.auditSome(s, dead) && all
+}
+
+// auditSome drops records that are dead; false if some have to be tried again.
+func (ss *Session) auditSome(s *hlog.Segment, dead []suspect) bool {
+	all := true
+	ss.Begin()
+	defer ss.End()
+	if ss.st.log.ByID(s.ID) == s { // Else it was cleaned meanwhile: its slot may be another's.
+		ss.aloud(len(dead), func(i int) { all = ss.auditRecord(dead[i].at, dead[i].p) && all })
+	}
 	return all
 }
 
 // auditRecord drops a record that is dead; false if that has to be tried again.
 func (ss *Session) auditRecord(a record.Address, p record.Ptr) bool {
-	dropped := ss.st.tableGone(p)
-	if !dropped && !ss.expired(p) {
-		return true
-	}
 	var pr index.Probe
 	place := placeOf(p)
 	if !isAt(ss.st.ix, place, a, &pr) {
 		return true
 	}
 	t := ss.st.tables.byID(p.Table())
-	if dropped || t == nil {
+	if t == nil || ss.st.tableGone(p) {
 		gone := ss.st.ix.Remove(&pr)
 		if gone {
 			ss.head.Died(a, uint32(p.Length()))

@@ -191,16 +191,9 @@ func (st *Store) checkpointLoop(ctx context.Context) {
 	if st.opts.CheckpointEvery <= 0 || st.dev == nil {
 		return
 	}
-	tick := time.NewTicker(st.opts.CheckpointEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			if err := st.Checkpoint(ctx); err != nil && ctx.Err() == nil {
-				st.opts.Logger.Error("the automatic checkpoint failed", "error", err)
-			}
+	every(ctx, st.opts.CheckpointEvery, nil, func() {
+		if err := st.Checkpoint(ctx); err != nil && ctx.Err() == nil {
+			st.opts.Logger.Error("the automatic checkpoint failed", "error", err)
 		}
-	}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -266,13 +267,23 @@ func damage(t *testing.T, dev *device.Memory, id record.SegmentID, at int64) {
 	}
 }
 
-// filled gives a device with several closed segments, as a crash leaves it.
+// filled gives a device with several closed segments, as a crash leaves it. The
+// store that wrote them is gone.
 func filled(t *testing.T, o store.Options) *device.Memory {
 	t.Helper()
 	dev := device.NewMemory()
+	defer dev.Close()
 	o.Device = dev
-	st := open(t, o)
-	ss := session(t, st)
+	st, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
 	for n := range 400 {
 		put(t, ss, 0, fmt.Sprint(n), strings.Repeat("v", 100), 0)
 	}
@@ -282,7 +293,164 @@ func filled(t *testing.T, o store.Options) *device.Memory {
 	for n := range 10 {
 		put(t, ss, 0, fmt.Sprint(n), "the tail", 0)
 	}
-	return dev.Crash()
+	left := dev.Crash()
+	t.Cleanup(left.Close)
+	return left
+}
+
+func TestAFullDiskKeepsNoLoggedStoreFromClosing(t *testing.T) {
+	for _, d := range []store.Durability{store.EverySec, store.Always} {
+		t.Run(d.String(), func(t *testing.T) {
+			dev := device.NewMemory()
+			defer dev.Close()
+			var log notes
+			o := store.Options{Durability: d, SegmentBytes: 16 << 10, Heads: 1, Device: dev, Logger: log.logger()}
+			liveShortly(t, o, 1000)
+			st, err := store.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ss := session(t, st)
+			put(t, ss, 0, "the last", "of all", 0)
+			if err := ss.WaitDurable(ss.Seal()); err != nil {
+				t.Fatal(err)
+			}
+			ss.Close()
+			dev.SetCapacity(1)
+			if err := st.Close(); err != nil {
+				t.Fatalf("all is safe, but closing fails: %v", err)
+			}
+			if !log.mention("the index was not saved") {
+				t.Errorf("nobody was told that the next start takes longer: %q", log.lines)
+			}
+			dev.SetCapacity(0)
+			again := session(t, open(t, o))
+			if got := get(t, again, 0, "the last"); got != "of all" {
+				t.Errorf("the last write reads %q", got)
+			}
+			if got := len(scanned(t, again, 0)); got != 201 {
+				t.Errorf("%d keys are left of 201", got)
+			}
+		})
+	}
+}
+
+func TestAFullDiskDoesKeepACheckpointedStoreFromClosing(t *testing.T) {
+	dev := device.NewMemory()
+	defer dev.Close()
+	st, err := store.Open(store.Options{Durability: store.Checkpoint, SegmentBytes: 16 << 10, Heads: 1, Device: dev})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := session(t, st)
+	put(t, ss, 0, "key", "value", 0)
+	ss.Close()
+	dev.SetCapacity(1)
+	if st.Close() == nil {
+		t.Fatal("nothing was saved, and nobody is told")
+	}
+}
+
+// damageValue flips a bit of a value, wherever it lies on the device.
+func damageValue(t *testing.T, dev *device.Memory, value string) {
+	t.Helper()
+	ids, err := dev.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		f, err := dev.Open(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		b := make([]byte, f.Size())
+		if n, _ := f.ReadAt(b, 0); n < len(b) {
+			t.Fatalf("%d bytes of segment %d can be read", n, id)
+		}
+		if at := strings.Index(string(b), value); at >= 0 {
+			damage(t, dev, id, int64(at))
+			return
+		}
+	}
+	t.Fatalf("%q is nowhere", value)
+}
+
+func TestARecordThatCannotBeReadMakesWayForItsSuccessor(t *testing.T) {
+	dev := device.NewMemory()
+	defer dev.Close()
+	o := store.Options{Durability: store.EverySec, SegmentBytes: 4 << 10, Heads: 1, MemoryBytes: 64 << 10, Device: dev, CheckpointEvery: -1}
+	st, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss := session(t, st)
+	put(t, ss, 0, "changed", "the first value of changed", 0)
+	put(t, ss, 0, "deleted", "the first value of deleted", 0)
+	put(t, ss, 0, "neither", "the first value of neither", 0)
+	for n := range 2000 {
+		put(t, ss, 0, fmt.Sprint(n), strings.Repeat("v", 100), 0)
+	}
+	if err := st.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, ss, 0, "changed", "the second value", 0)
+	if s := remove(t, ss, 0, "deleted"); s != store.OK {
+		t.Fatal(s)
+	}
+	ss.Seal()
+	left := dev.Crash()
+	t.Cleanup(left.Close)
+	o.Device = left
+	ss.Close()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"changed", "deleted", "neither"} {
+		damageValue(t, left, "the first value of "+key)
+	}
+	again := open(t, o)
+	ss = session(t, again)
+	if got := get(t, ss, 0, "changed"); got != "the second value" {
+		t.Errorf("what was written after the damaged record reads %q", got)
+	}
+	if got := get(t, ss, 0, "deleted"); got != "(absent)" {
+		t.Errorf("what was deleted after the damaged record reads %q", got)
+	}
+	if n, _ := again.Count(0); n != 2002 {
+		t.Errorf("%d keys are counted of 2002", n)
+	}
+	if s := remove(t, ss, 0, "changed"); s != store.OK {
+		t.Error(s)
+	}
+	if got := get(t, ss, 0, "changed"); got != "(absent)" {
+		t.Errorf("deleted at last, it reads %q", got)
+	}
+}
+
+// damageAt is where closedSegment has a byte to damage.
+const damageAt = 2000
+
+// closedSegment gives one of those in the middle that were closed and synced,
+// and hence cut, and have something in them: the cleaner's may be short.
+func closedSegment(t *testing.T, dev *device.Memory, segmentBytes int) record.SegmentID {
+	t.Helper()
+	ids, err := dev.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := slices.DeleteFunc(ids, func(id record.SegmentID) bool {
+		f, err := dev.Open(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		return f.Size() <= damageAt || f.Size() == int64(segmentBytes)
+	})
+	if len(closed) == 0 {
+		t.Fatal("no segment is closed")
+	}
+	return closed[len(closed)/2]
 }
 
 func TestADamagedClosedSegmentKeepsTheStoreShut(t *testing.T) {
@@ -291,14 +459,10 @@ func TestADamagedClosedSegmentKeepsTheStoreShut(t *testing.T) {
 			o := store.Options{Durability: d, SegmentBytes: 8 << 10, Heads: 1}
 			dev := filled(t, o)
 			_ = dev.RemoveMeta("index.snapshot") // With it only the tail is looked at.
-			ids, err := dev.List()
-			if err != nil {
-				t.Fatal(err)
-			}
-			victim := ids[len(ids)/2]
-			damage(t, dev, victim, 2000)
+			victim := closedSegment(t, dev, o.SegmentBytes)
+			damage(t, dev, victim, damageAt)
 			o.Device = dev
-			_, err = store.Open(o)
+			_, err := store.Open(o)
 			var r *store.RecoveryError
 			if !errors.As(err, &r) || r.Segment != victim {
 				t.Fatalf("open: %v, want a RecoveryError of segment %d", err, victim)
@@ -306,7 +470,7 @@ func TestADamagedClosedSegmentKeepsTheStoreShut(t *testing.T) {
 			if !errors.Is(err, record.ErrCorrupt) {
 				t.Fatalf("open: %v is no corruption", err)
 			}
-			damage(t, dev, victim, 2000) // And back again.
+			damage(t, dev, victim, damageAt) // And back again.
 			ss := session(t, open(t, o))
 			if got := len(scanned(t, ss, 0)); got != 400 {
 				t.Fatalf("%d keys, want 400", got)

@@ -114,7 +114,7 @@ func (c *cleaning) forgetChunk(p record.Ptr, pr *index.Probe) (done bool, err er
 	var at index.Probe
 	parent, st := c.ss.find(&k, &at)
 	for st == Cold { // A restart leaves on disk what does not fit into memory.
-		c.ss.fetchNow()
+		c.ss.fetchNow(nil)
 		parent, st = c.ss.find(&k, &at)
 	}
 	if st != OK {

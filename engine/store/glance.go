@@ -19,7 +19,7 @@ func (ss *Session) glance(k *Key, a record.Address, v *View) bool {
 		}
 	case at.Mutable() && ver&record.VersionLock == 0:
 		value = ss.arena.keep(value)
-		if p.Version() != ver {
+		if !p.Unchanged(ver) {
 			return false
 		}
 	default:

@@ -119,6 +119,8 @@ type Options struct {
 	CheckpointEvery time.Duration
 	Logger          *slog.Logger
 	Progress        func(Progress)
+
+	indexBytes int64 // the most that the index takes, in tests; 0: what the system gives
 }
 
 // withDefaults fills in what was left open, and checks the rest.

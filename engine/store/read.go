@@ -95,7 +95,7 @@ func (ss *Session) copied(a record.Address, p record.Ptr) (View, Status) {
 	chunked := p.Chunked()
 	value := p.Value()
 	v.Value = ss.arena.keep(value)
-	if p.Version() != ver {
+	if !p.Unchanged(ver) {
 		return View{}, Conflict
 	}
 	if v.ExpireAt != 0 && v.ExpireAt <= ss.now {

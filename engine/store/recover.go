@@ -95,7 +95,9 @@ func (r *replay) run(found []hlog.Found) error {
 	if len(r.errs) > 0 {
 		return errors.Join(r.errs...)
 	}
-	r.st.finishReplay(parts)
+	if err := r.st.finishReplay(parts); err != nil {
+		return err
+	}
 	r.st.keeper.Begin()
 	for _, s := range r.mapped {
 		r.st.log.Evict(s)
@@ -115,7 +117,10 @@ func (r *replay) work(ss *Session, found []hlog.Found, later *deferred) {
 		}
 		f := found[int64(len(found))-1-n]
 		if err := r.segment(ss, f, n < r.frames, later); err != nil {
-			r.fail(&RecoveryError{f.ID, err})
+			if !errors.Is(err, ErrIndexFull) { // That is not the segment's fault.
+				err = &RecoveryError{f.ID, err}
+			}
+			r.fail(err)
 			return
 		}
 		r.st.opts.Progress(Progress{Stage: "recovery", Done: r.done.Add(1), Total: r.total, Unit: "segments"})
@@ -163,6 +168,9 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferre
 		default:
 			ss.head.Died(a, uint32(p.Length()))
 		}
+		if ss.err != nil {
+			return ss.err
+		}
 	}
 	return nil
 }
@@ -180,7 +188,7 @@ func (ss *Session) replayPut(a record.Address, p record.Ptr, later *deferred) {
 }
 
 // replay brings one entry into the index, unless a higher version of its key
-// is there.
+// is there. What keeps it from that is left in ss.err.
 func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 	t := ss.st.tables.byID(p.Table())
 	if p.Table() == chunkTable {
@@ -196,13 +204,17 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 		var pr index.Probe
 		old, st := ss.find(&k, &pr)
 		if st == Cold {
-			ss.fetchNow()
+			ss.fetchNow(&k)
 			continue
 		}
 		if st == NotFound {
-			if ss.st.ix.Insert(&pr, a) == index.Inserted {
+			switch ss.st.ix.Insert(&pr, a) {
+			case index.Inserted:
 				t.count(ss.n, present(p), expires(p))
 				return true
+			case index.Full:
+				ss.fail(ErrIndexFull)
+				return false
 			}
 			continue
 		}
@@ -220,13 +232,14 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 }
 
 // fetchNow reads what find needs. A record of the base that cannot be read is
-// no reason to lose the tail's; the error shows when it is asked for.
-func (ss *Session) fetchNow() {
+// no reason to lose the tail's; the error shows when it is asked for. k is the
+// key to be replayed, if any.
+func (ss *Session) fetchNow(k *Key) {
 	for _, w := range ss.cold {
 		b, err := ss.st.log.Fetch(w.at, w.segment)
 		if err != nil {
 			ss.st.opts.Logger.Error("a cold record cannot be read", "address", w.at, "error", err)
-			b = unreadable // Or it would be asked for again and again.
+			b = ss.standIn(k, w.at) // Or it would be asked for again and again.
 		}
 		if ss.stash == nil || len(ss.stash) > 1024 {
 			ss.stash = map[record.Address]fetched{}
@@ -236,12 +249,19 @@ func (ss *Session) fetchNow() {
 	ss.cold = ss.cold[:0]
 }
 
-// unreadable stands for a record that is no key's.
-var unreadable = func() []byte {
-	b := make([]byte, record.Size(1, 0, false))
-	record.Encode(b, &record.Header{Type: record.TypePut, Table: chunkTable}, []byte{0}, nil, true)
+// standIn stands for the record at a, which cannot be read. If all that the
+// index knows of its place is k's, it is the record that k had before the tail:
+// the tail's must replace it, for a key has one entry. Else it is no key's.
+func (ss *Session) standIn(k *Key, a record.Address) []byte {
+	table, key := chunkTable, []byte{0}
+	var pr index.Probe
+	if k != nil && isAt(ss.st.ix, k.Place, a, &pr) && pr.SamePlace() {
+		table, key = k.Table, k.Bytes
+	}
+	b := make([]byte, record.Size(len(key), 0, false))
+	record.Encode(b, &record.Header{Type: record.TypePut, Table: table}, key, nil, true)
 	return b
-}()
+}
 
 // diedUnlessTombstone counts a replaced entry as dead. Tombstones count as
 // alive until the cleaner finds that they are not needed.

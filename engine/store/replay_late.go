@@ -14,7 +14,7 @@ type deferred struct {
 
 // finishReplay replays large values, drops chunks that belong to none, and
 // takes the tombstones out of the index. All of it is in memory.
-func (st *Store) finishReplay(parts []deferred) {
+func (st *Store) finishReplay(parts []deferred) error {
 	st.keeper.Begin()
 	defer st.keeper.End()
 	for _, d := range parts {
@@ -28,6 +28,7 @@ func (st *Store) finishReplay(parts []deferred) {
 		}
 		st.unbury(d.tombs)
 	}
+	return st.keeper.err
 }
 
 // replayLarge replays the front of a large value, if all its chunks are there.

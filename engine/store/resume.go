@@ -116,20 +116,27 @@ func (l *loader) load() error {
 	workers := l.st.opts.Heads + 1
 	share := (len(entries)/snapshotEntry + workers - 1) / workers * snapshotEntry
 	var wg sync.WaitGroup
+	var sessions []*Session
 	for part := range slices.Chunk(entries, max(share, snapshotEntry)) {
 		ss, err := l.st.NewSession()
 		if err != nil {
 			return err
 		}
 		defer ss.Close()
+		sessions = append(sessions, ss)
 		wg.Go(func() { l.loadPart(ss, part) })
 	}
 	wg.Wait()
+	for _, ss := range sessions {
+		if ss.err != nil {
+			return ss.err
+		}
+	}
 	return nil
 }
 
 func (l *loader) loadPart(ss *Session, part []byte) {
-	for i := 0; i+snapshotEntry <= len(part); i += snapshotEntry {
+	for i := 0; i+snapshotEntry <= len(part) && ss.err == nil; i += snapshotEntry {
 		if i%(512*snapshotEntry) == 0 {
 			ss.guard.Refresh()
 		}
@@ -152,6 +159,7 @@ func (l *loader) loadEntry(ss *Session, packed uint64, where uint32) {
 	}
 	place := record.Place(packed&^(1<<32-1) | packed>>22&1023)
 	if !l.st.ix.Load(place, a) {
+		ss.fail(ErrIndexFull)
 		return
 	}
 	if tableNumber == unknownTable {

@@ -106,18 +106,13 @@ func (st *Store) awaitRoom() {
 	}
 }
 
+// maintainEvery is how long garbage may wait when nobody asks for room.
+const maintainEvery = 100 * time.Millisecond
+
 // maintain frees memory when it is short, and cleans what is mostly dead. Its
 // thread is as good as any other: writers wait for the memory it frees.
 func (st *Store) maintain(ctx context.Context) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-st.room.asked:
-		case <-tick.C:
-		}
+	every(ctx, maintainEvery, st.room.asked, func() {
 		st.epoch.Drain()
 		st.buryCondemned()
 		st.dropDead()
@@ -125,7 +120,7 @@ func (st *Store) maintain(ctx context.Context) {
 		st.relieve(ctx)
 		st.tidy(ctx)
 		st.outlive(ctx)
-	}
+	})
 }
 
 // relieve frees memory until there is slack, or nothing more can be freed.

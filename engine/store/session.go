@@ -98,39 +98,57 @@ func (ss *Session) End() {
 func (ss *Session) find(k *Key, pr *index.Probe) (p record.Ptr, st Status) {
 	for round := 0; ; round++ {
 		ss.st.ix.Seek(k.Place, pr)
-		if p, st := ss.match(k, pr); st != Conflict {
+		if p, st := ss.match(k, pr, reading); st != Conflict {
 			return p, st
 		}
 		yield(round)
 	}
 }
 
+// reading is what match is told by those who lock nothing.
+const reading = -1
+
 // match goes through the candidates of a sought probe. Conflict asks for
-// another Seek: a transaction holds an entry that may be k's.
-func (ss *Session) match(k *Key, pr *index.Probe) (record.Ptr, Status) {
-	unsure := false
+// another Seek: a transaction holds an entry that may be k's. held is how many
+// keys the session's transaction has locked on its way to k, or reading.
+func (ss *Session) match(k *Key, pr *index.Probe, held int) (record.Ptr, Status) {
+	none := NotFound
 	for pr.Next() {
-		if pr.Locked() && !ss.tx.open {
-			return record.Ptr{}, Conflict
+		if pr.Locked() {
+			switch ss.meetLock(pr, held) {
+			case Conflict:
+				return record.Ptr{}, Conflict
+			case NotFound:
+				continue
+			}
 		}
 		a := pr.Address()
-		if a == 0 {
-			continue
-		}
 		p, ok := ss.entry(a)
 		if !ok {
 			ss.want(a)
-			unsure = true
+			none = Cold
 			continue
 		}
 		if p.KeyIs(k.Table, k.Bytes) {
 			return p, OK
 		}
 	}
-	if unsure {
-		return record.Ptr{}, Cold
+	return record.Ptr{}, none
+}
+
+// meetLock tells what to do about an entry that a transaction holds: to wait for
+// its end (Conflict), to step over it (NotFound), or to look at it (OK).
+func (ss *Session) meetLock(pr *index.Probe, held int) Status {
+	switch {
+	case held != reading && ss.holds(pr, held):
+		return NotFound // Our keys differ from each other, so it is not this one's.
+	case held != reading || !ss.tx.open:
+		return Conflict
+	case pr.Address() == 0:
+		return NotFound
+	default:
+		return OK // It may be our own; another's still shows what was before it.
 	}
-	return record.Ptr{}, NotFound
 }
 
 // entry gives the entry at a from memory, or from what was fetched for this run.

@@ -15,7 +15,7 @@ const (
 	NotFound        // No such key, or it has expired.
 	Cold            // A record, or room for one, is not in memory: see Session.TakeFetch. Nothing was changed.
 	Conflict        // The key is no longer as expected. Nothing was changed.
-	Refused         // The memory limit is reached.
+	Refused         // The memory limit is reached, or the machine has no more.
 	TooLarge        // A key, value or transaction is over its limit.
 	Failed          // Disk full, log closed or worse.
 )
@@ -27,6 +27,8 @@ func (s Status) String() string { return statusNames[s] }
 var (
 	// ErrMemoryFull says that the memory limit refuses a write.
 	ErrMemoryFull = errors.New("the memory limit is reached: raise it, delete keys, or choose another memory policy")
+	// ErrIndexFull says that the machine refuses a write.
+	ErrIndexFull = errors.New("the machine has no memory for the index to grow: free some, or lower the memory limit")
 	// ErrTooLarge says that something is over its limit.
 	ErrTooLarge = errors.New("too large")
 	// ErrClosed says that the store was closed.
@@ -40,7 +42,7 @@ func (ss *Session) fail(err error) Status {
 	case errors.Is(err, hlog.ErrNoRoom):
 		ss.noRoom = true
 		return Cold
-	case errors.Is(err, ErrMemoryFull):
+	case errors.Is(err, ErrMemoryFull), errors.Is(err, ErrIndexFull):
 		return Refused
 	case errors.Is(err, ErrTooLarge):
 		return TooLarge

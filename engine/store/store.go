@@ -106,7 +106,7 @@ func (st *Store) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if st.ix, err = index.New(index.Options{Epoch: st.epoch}); err != nil {
+	if st.ix, err = index.New(index.Options{Epoch: st.epoch, LimitBytes: st.opts.indexBytes}); err != nil {
 		return err
 	}
 	st.tables.init(st.opts.Databases, st.opts.Heads+2)
@@ -154,6 +154,22 @@ func (st *Store) spawn(ctx context.Context, f func(context.Context)) {
 	}()
 }
 
+// every runs f after each pause, or sooner when that is asked for, until ctx
+// ends.
+func every(ctx context.Context, pause time.Duration, sooner <-chan struct{}, f func()) {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-sooner:
+		case <-tick.C:
+		}
+		f()
+	}
+}
+
 // replayed tells whether the log may ever be replayed, so that deletions must
 // be noted in it.
 func (st *Store) replayed() bool { return st.dev != nil }
@@ -173,13 +189,25 @@ func (st *Store) close(save bool) error {
 	var errs []error
 	st.buryAll()
 	if save {
-		errs = append(errs, st.Checkpoint(context.Background()))
+		errs = append(errs, st.saveAtEnd())
 	}
 	st.closed.Store(true)
 	st.stop()
 	st.room.wake()
 	st.workers.Wait()
 	return errors.Join(append(errs, st.abandon())...)
+}
+
+// saveAtEnd is the checkpoint of a store that closes. A logged one does without:
+// its snapshot only spares the next start some work, and closing the log tells
+// whether the data is safe.
+func (st *Store) saveAtEnd() error {
+	err := st.Checkpoint(context.Background())
+	if err != nil && st.logged {
+		st.opts.Logger.Warn("the index was not saved, so the next start takes longer; no data is lost by that", "error", err)
+		return nil
+	}
+	return err
 }
 
 // abandon closes what start opened.

@@ -57,14 +57,7 @@ func (st *Store) sweepLoop(ctx context.Context) {
 		return
 	}
 	defer ss.Close()
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, sweepEvery, nil, func() {
 		if asked, below := st.sweep.take(); asked {
 			st.sweepDropped(ctx, ss, below)
 			st.auditDropped(ctx, ss)
@@ -73,7 +66,7 @@ func (st *Store) sweepLoop(ctx context.Context) {
 		st.sweepExpired(ctx, ss)
 		st.auditExpired(ctx, ss)
 		st.dropDoomed(ctx, ss)
-	}
+	})
 }
 
 // sweepDropped removes all entries of tables that are gone.
@@ -128,13 +121,16 @@ func (st *Store) sweepExpired(ctx context.Context, ss *Session) {
 	}
 	for range sweepSteps {
 		seen, gone := 0, 0
+		var over []index.Probe
 		ss.Begin()
 		st.sweep.cursor = st.ix.Step(st.sweep.cursor, sweepBuckets, func(pr *index.Probe) bool {
 			seen++
-			gone += b2i(ss.dropExpired(pr))
+			if ss.isOver(pr) {
+				over = append(over, *pr)
+			}
 			return true
 		})
-		ss.Seal()
+		ss.aloud(len(over), func(i int) { gone += b2i(ss.dropExpired(&over[i])) })
 		ss.End()
 		if ctx.Err() != nil || gone*10 < seen && seen > 0 {
 			return
@@ -150,7 +146,31 @@ func (st *Store) expiring() (n int64) {
 	return n
 }
 
-// dropExpired removes the record that a walk stands at if its time is over.
+// aloud runs f n times and seals what it wrote. A sweep is quiet work, and
+// writing takes the lock of a head that a serving session may share.
+func (ss *Session) aloud(n int, f func(i int)) {
+	if n == 0 {
+		return
+	}
+	background.Aloud(func() {
+		for i := range n {
+			f(i)
+		}
+		ss.Seal()
+	})
+}
+
+// isOver tells whether the record that a walk stands at seems to be expired.
+func (ss *Session) isOver(pr *index.Probe) bool {
+	a := pr.Address()
+	if a == 0 || pr.Locked() {
+		return false
+	}
+	p, ok := ss.st.log.Entry(a)
+	return ok && p.Type() == record.TypePut && ss.expired(p)
+}
+
+// dropExpired removes the record that a walk stood at if its time is over.
 func (ss *Session) dropExpired(pr *index.Probe) bool {
 	a := pr.Address()
 	if a == 0 || pr.Locked() {

@@ -98,7 +98,7 @@ func (ss *Session) lockKey(i int) Status {
 	lk := &ss.tx.keys[i]
 	for round := 0; round < lockRounds; round++ {
 		ss.st.ix.Seek(lk.key.Place, &lk.pr)
-		old, st := ss.matchPastOwn(&lk.key, &lk.pr, i)
+		old, st := ss.match(&lk.key, &lk.pr, i)
 		switch {
 		case st == Cold:
 			return Cold
@@ -109,46 +109,24 @@ func (ss *Session) lockKey(i int) Status {
 				ss.unlockKey(lk)
 			}
 			return st
-		case st == NotFound && ss.st.ix.InsertLocked(&lk.pr, 0) == index.Inserted:
-			lk.view = ss.absent(&lk.key)
-			return OK
+		case st == NotFound:
+			switch ss.st.ix.InsertLocked(&lk.pr, 0) {
+			case index.Inserted:
+				lk.view = ss.absent(&lk.key)
+				return OK
+			case index.Full:
+				return ss.fail(ErrIndexFull)
+			}
 		}
 		yield(round)
 	}
 	return ss.fail(errColliding)
 }
 
-// matchPastOwn is match, but steps over entries that this transaction holds:
-// its keys differ from each other, so they are not k's.
-func (ss *Session) matchPastOwn(k *Key, pr *index.Probe, held int) (record.Ptr, Status) {
-	unsure := false
-	for pr.Next() {
-		a := pr.Address()
-		if pr.Locked() {
-			if ss.holds(a, pr, held) {
-				continue
-			}
-			return record.Ptr{}, Conflict
-		}
-		p, ok := ss.entry(a)
-		if !ok {
-			ss.want(a)
-			unsure = true
-			continue
-		}
-		if p.KeyIs(k.Table, k.Bytes) {
-			return p, OK
-		}
-	}
-	if unsure {
-		return record.Ptr{}, Cold
-	}
-	return record.Ptr{}, NotFound
-}
-
-// holds tells whether one of the first keys has the entry at a locked, or the
-// placeholder that pr stands at.
-func (ss *Session) holds(a record.Address, pr *index.Probe, held int) bool {
+// holds tells whether one of the first keys has the entry locked, or the
+// placeholder, that pr stands at.
+func (ss *Session) holds(pr *index.Probe, held int) bool {
+	a := pr.Address()
 	for i := range held {
 		own := &ss.tx.keys[i].pr
 		if own.Address() == a && (a != 0 || own.Same(pr)) {

@@ -62,19 +62,12 @@ func (st *Store) uploadLoop(ctx context.Context) {
 		return
 	}
 	background.Quiet()
-	tick := time.NewTicker(uploadEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, uploadEvery, nil, func() {
 		if err := st.uploadSome(ctx); err != nil && ctx.Err() == nil {
 			st.opts.Logger.Error("upload to the blob tier failed; it is tried again", "error", err)
 		}
 		st.dropFiles()
-	}
+	})
 }
 
 // uploadBatch is how many segments are uploaded between two manifests.

@@ -12,7 +12,7 @@ import (
 // eventually waits for a condition that background work brings about.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !f() {

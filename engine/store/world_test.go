@@ -458,7 +458,7 @@ func await(t testing.TB, what string, met func() bool) {
 func comes(met func() bool) bool {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	late := time.After(30 * time.Second)
+	late := time.After(time.Minute)
 	for !met() {
 		select {
 		case <-tick.C:

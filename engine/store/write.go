@@ -130,9 +130,15 @@ func (ss *Session) rewrite(k *Key, e *entry, old record.Ptr, ver uint64) {
 // insert appends e and makes it the entry of a key that has none.
 func (ss *Session) insert(k *Key, e *entry, pr *index.Probe) Status {
 	e.Version = ss.st.floors.of(k.Place).Load() + 1
+	full := false
 	st := ss.publish(k, e, func(a record.Address) bool {
-		return ss.st.ix.Insert(pr, a) == index.Inserted
+		result := ss.st.ix.Insert(pr, a)
+		full = result == index.Full
+		return result == index.Inserted
 	})
+	if full {
+		return ss.fail(ErrIndexFull)
+	}
 	if st == OK {
 		k.in.count(ss.n, 1, b2i(e.ExpireAt != 0))
 	}

@@ -6,9 +6,21 @@ package background
 import "runtime"
 
 // Quiet moves the calling goroutine to a thread of its own with low priority,
-// for as long as the goroutine lives. It holds no lock that a serving goroutine
-// takes for long, or that one waits with it.
+// for as long as the goroutine lives. On a busy machine it may be off its core for
+// long at any moment, so it takes no lock that serving goroutines take: those
+// would wait with it. What needs such a lock it does Aloud.
 func Quiet() {
 	runtime.LockOSThread()
 	lower()
+}
+
+// Aloud runs f for a quiet goroutine on a thread of usual priority, and waits
+// for its end.
+func Aloud(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	<-done
 }

@@ -20,3 +20,23 @@ func TestAQuietGoroutineRunsAtLowPriorityAndLeavesOthersAlone(t *testing.T) {
 		t.Errorf("the caller's thread became nice, too: %d", 20-n)
 	}
 }
+
+func TestWhatAQuietGoroutineDoesAloudRunsAtUsualPriority(t *testing.T) {
+	usual, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+	aloud := make(chan int)
+	go func() {
+		Quiet()
+		for range 100 {
+			Aloud(func() {
+				n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+				aloud <- n
+			})
+		}
+		close(aloud)
+	}()
+	for got := range aloud {
+		if got != usual {
+			t.Fatalf("priority %d, want %d", got, usual)
+		}
+	}
+}

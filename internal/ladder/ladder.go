@@ -27,7 +27,8 @@ var Rungs = []string{
 	"internal/ladder",
 	"internal/background",
 	"internal/prefetch",
-	"internal/release",
+	"internal/fence",
+	"internal/port",
 
 	"engine/record",
 	"engine/epoch",

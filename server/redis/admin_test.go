@@ -42,17 +42,7 @@ func TestCheckpointsAreTakenOnRequest(t *testing.T) {
 
 func TestShutdownIsPassedOnAndClosesTheClient(t *testing.T) {
 	for _, how := range []string{"", "nosave"} {
-		st, err := store.Open(store.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		srv, err := redis.New(st, redis.Config{Port: redis.PortAny, Binds: []string{"127.0.0.1"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := srv.Start(); err != nil {
-			t.Fatal(err)
-		}
+		srv, st := launch(t, store.Options{}, redis.Config{})
 		c := dialRaw(t, srv.Addr().String())
 		if r, err := c.do(strings.Fields("shutdown " + how)...); err == nil {
 			t.Errorf("SHUTDOWN %s answers %q", how, r.raw)

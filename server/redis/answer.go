@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -50,13 +51,22 @@ func (c *call) truth(b bool) verdict {
 	return c.int(0)
 }
 
+// outOfMemory is the answer to a write that was refused for err. Clients look for
+// OOM; people want to know whether it was our limit or the machine's.
+func outOfMemory(err error) string {
+	if errors.Is(err, store.ErrIndexFull) {
+		return "OOM " + err.Error()
+	}
+	return errOutOfMemory
+}
+
 // stopped turns a status that ends a command into its verdict and reply.
 func (c *call) stopped(st store.Status) verdict {
 	switch st {
 	case store.Cold:
 		return cold
 	case store.Refused:
-		return c.fail(errOutOfMemory)
+		return c.fail(outOfMemory(c.ss.Err()))
 	}
 	if err := c.ss.Err(); err != nil {
 		return c.fail("ERR " + err.Error())

@@ -137,7 +137,7 @@ func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
 	case st == store.NotFound:
 		out.Null()
 	case st == store.Refused:
-		refusal = errOutOfMemory
+		refusal = outOfMemory(l.sess.Err())
 	default:
 		refusal = "ERR " + l.sess.Err().Error()
 	}

@@ -21,7 +21,7 @@ func withGoRedis(t *testing.T, test func(t *testing.T, ctx context.Context, c *g
 	addr := startOstro(t, redis.Config{Loops: 2})
 	for _, proto := range []int{2, 3} {
 		t.Run(fmt.Sprintf("RESP%d", proto), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			c := goredis.NewClient(&goredis.Options{Addr: addr, Protocol: proto})
 			defer c.Close()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -34,8 +35,8 @@ func startRedis(t testing.TB) (addr string) {
 	if err != nil {
 		t.Fatal("this test compares with a real redis-server: install the package redis-server")
 	}
-	port := freePort(t)
-	cmd := exec.Command(path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
+	own := port.For(t)
+	cmd := exec.Command(path, "--port", strconv.Itoa(own.Number), "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir())
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -43,27 +44,14 @@ func startRedis(t testing.TB) (addr string) {
 		_ = cmd.Process.Kill() // It may have ended by itself.
 		_ = cmd.Wait()         // It was killed.
 	})
-	addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		c, err := net.Dial("tcp", addr)
+	eventually(t, "redis-server answers on "+own.Addr(), func() bool {
+		c, err := net.Dial("tcp", own.Addr())
 		if err == nil {
 			_ = c.Close() // It was only a try.
-			return addr
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("redis-server does not answer on %s: %v", addr, err)
-		}
-	}
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+		return err == nil
+	})
+	return own.Addr()
 }
 
 // rawClient sends commands and shows replies as they came over the wire.
@@ -93,7 +81,7 @@ func (c *rawClient) sendAll(commands [][]string) error {
 			fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(a), a)
 		}
 	}
-	if err := c.conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
 	_, err := c.conn.Write(b.Bytes())

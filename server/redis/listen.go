@@ -44,42 +44,64 @@ func (s *Server) listenAll() error {
 	return nil
 }
 
-// listenTCP opens a socket per bind address. An address that begins with "-"
-// may be missing on this machine; so may ::1 when nothing was configured.
+// listenTCP opens a socket per bind address.
 func (s *Server) listenTCP() error {
-	binds, port := s.cfg.Binds, max(s.cfg.Port, 0)
+	bound, err := listenOnBinds(s.cfg.Binds, s.cfg.Port)
+	for _, ln := range bound {
+		taken, takeErr := takeListener(ln, ln.(*net.TCPListener).File)
+		if takeErr == nil {
+			s.listeners = append(s.listeners, taken)
+		}
+		err = errors.Join(err, takeErr, ln.Close())
+	}
+	return err
+}
+
+// anyPortTries bounds the search for a port that is free on every address.
+const anyPortTries = 100
+
+// listenOnBinds listens on one port of every bind address. PortAny is one that
+// is free on all of them.
+func listenOnBinds(binds []string, port int) (bound []net.Listener, err error) {
 	if len(binds) == 0 {
 		binds = []string{"127.0.0.1", "-::1"}
 	}
-	for _, bind := range binds {
-		host, optional := strings.CutPrefix(bind, "-")
-		ln, err := listenOn(host, port)
-		switch {
-		case err == nil:
-			s.listeners = append(s.listeners, ln)
-			port = ln.addr.(*net.TCPAddr).Port // PortAny: the same for all
-		case optional && addressMissing(err):
-		default:
-			return fmt.Errorf("listening on %s: %w", net.JoinHostPort(host, strconv.Itoa(port)), err)
+	for range anyPortTries {
+		bound, err = listenOnEach(binds, max(port, 0))
+		if port != PortAny || !errors.Is(err, unix.EADDRINUSE) {
+			break
 		}
 	}
-	return nil
+	return bound, err
+}
+
+// listenOnEach listens on all addresses or on none. One that begins with "-" may
+// be missing on this machine. Port 0 is what the system gives the first of them.
+func listenOnEach(binds []string, port int) (bound []net.Listener, err error) {
+	for _, bind := range binds {
+		host, optional := strings.CutPrefix(bind, "-")
+		if host == "*" {
+			host = ""
+		}
+		addr := net.JoinHostPort(host, strconv.Itoa(port))
+		ln, err := net.Listen("tcp", addr)
+		switch {
+		case err == nil:
+			bound = append(bound, ln)
+			port = ln.Addr().(*net.TCPAddr).Port
+		case optional && addressMissing(err):
+		default:
+			for _, ln := range bound {
+				_ = ln.Close()
+			}
+			return nil, fmt.Errorf("listening on %s: %w", addr, err)
+		}
+	}
+	return bound, nil
 }
 
 func addressMissing(err error) bool {
 	return errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT)
-}
-
-func listenOn(host string, port int) (*listener, error) {
-	if host == "*" {
-		host = ""
-	}
-	ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-	if err != nil {
-		return nil, err
-	}
-	defer ln.Close()
-	return takeListener(ln, ln.(*net.TCPListener).File)
 }
 
 func listenUnix(path string, perm uint32) (*listener, error) {

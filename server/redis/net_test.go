@@ -17,7 +17,8 @@ import (
 	"github.com/ostrodb/ostro/server/redis"
 )
 
-const patience = 20 * time.Second
+// patience is how long anything may take before it counts as hung: CI may be busy.
+const patience = time.Minute
 
 // dial connects, with a deadline on everything.
 func dial(t testing.TB, network, addr string) net.Conn {
@@ -335,8 +336,41 @@ func TestConnectionsKeepTheirOrderWhileTheyMoveBetweenLoops(t *testing.T) {
 	mover.Wait()
 }
 
+func TestAnyPortIsTheSameOnEveryAddress(t *testing.T) {
+	srv := startServer(t, store.Options{}, redis.Config{Binds: []string{"127.0.0.1", "127.0.0.2"}})
+	_, port, _ := net.SplitHostPort(srv.Addr().String())
+	for _, host := range []string{"127.0.0.1", "127.0.0.2"} {
+		c := dial(t, "tcp", net.JoinHostPort(host, port))
+		sendTo(t, c, "PING\r\n")
+		expect(t, c, "+PONG\r\n")
+	}
+	never, st := prepare(t, store.Options{}, redis.Config{Binds: []string{"127.0.0.1", "127.0.0.1"}})
+	defer st.Close()
+	if err := never.Start(); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Fatalf("one address twice: %v", err)
+	}
+}
+
 // startServer is startOstroOn for tests that need the Server itself.
 func startServer(t testing.TB, o store.Options, cfg redis.Config) *redis.Server {
+	t.Helper()
+	srv, st := launch(t, o, cfg)
+	t.Cleanup(func() { stopServer(t, srv, st) })
+	return srv
+}
+
+// launch is startServer for tests that stop it themselves.
+func launch(t testing.TB, o store.Options, cfg redis.Config) (*redis.Server, *store.Store) {
+	t.Helper()
+	srv, st := prepare(t, o, cfg)
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return srv, st
+}
+
+// prepare makes a server that does not listen yet: on any port, unless cfg says.
+func prepare(t testing.TB, o store.Options, cfg redis.Config) (*redis.Server, *store.Store) {
 	t.Helper()
 	if cfg.Port == 0 {
 		cfg.Port = redis.PortAny
@@ -349,11 +383,7 @@ func startServer(t testing.TB, o store.Options, cfg redis.Config) *redis.Server 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stopServer(t, srv, st) })
-	return srv
+	return srv, st
 }
 
 // eventually waits until a condition holds.

@@ -28,17 +28,7 @@ func stopServer(t testing.TB, srv *redis.Server, st *store.Store) {
 }
 
 func TestShutdownAnswersWhatHasArrivedAndCutsNoReply(t *testing.T) {
-	st, err := store.Open(store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := redis.New(st, redis.Config{Port: redis.PortAny})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
+	srv, st := launch(t, store.Options{}, redis.Config{})
 	var clients sync.WaitGroup
 	busy := make(chan struct{}, 10)
 	for i := range 10 {
@@ -86,17 +76,7 @@ func pipelineUntilClosed(t *testing.T, c net.Conn, key string, busy chan<- struc
 }
 
 func TestShutdownDoesNotWaitForeverForAClientThatReadsNothing(t *testing.T) {
-	st, err := store.Open(store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := redis.New(st, redis.Config{Port: redis.PortAny})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
+	srv, st := launch(t, store.Options{}, redis.Config{})
 	c := dial(t, "tcp", srv.Addr().String())
 	sendTo(t, c, bulk("SET", "k", strings.Repeat("x", 1<<20)))
 	expect(t, c, "+OK\r\n")
@@ -113,15 +93,8 @@ func TestShutdownDoesNotWaitForeverForAClientThatReadsNothing(t *testing.T) {
 }
 
 func TestServeEndsWithItsContext(t *testing.T) {
-	st, err := store.Open(store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv, st := prepare(t, store.Options{}, redis.Config{})
 	defer st.Close()
-	srv, err := redis.New(st, redis.Config{Port: redis.PortAny})
-	if err != nil {
-		t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() { ended <- srv.Serve(ctx) }()

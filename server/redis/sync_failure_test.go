@@ -18,17 +18,7 @@ import (
 func TestAClientWhoseWriteMayBeLostIsNotLeftWaiting(t *testing.T) {
 	dev := device.NewMemory()
 	t.Cleanup(func() { dev.Close() })
-	st, err := store.Open(store.Options{Device: dev, Durability: store.Always, SegmentBytes: 64 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv, err := redis.New(st, redis.Config{Port: redis.PortAny})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
+	srv, st := launch(t, store.Options{Device: dev, Durability: store.Always, SegmentBytes: 64 << 10}, redis.Config{})
 	c := dial(t, "tcp", srv.Addr().String())
 	sendTo(t, c, bulk("SET", "k", "1"))
 	expect(t, c, "+OK\r\n")

@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -79,26 +77,11 @@ func (t *tlsFront) listen(s *Server) error {
 	if t.config == nil {
 		return nil
 	}
-	binds, port := s.cfg.Binds, max(s.cfg.TLS.Port, 0)
-	if len(binds) == 0 {
-		binds = []string{"127.0.0.1", "-::1"}
+	bound, err := listenOnBinds(s.cfg.Binds, s.cfg.TLS.Port)
+	if err != nil {
+		return fmt.Errorf("TLS: %w", err)
 	}
-	for _, bind := range binds {
-		host, optional := strings.CutPrefix(bind, "-")
-		if host == "*" {
-			host = ""
-		}
-		ln, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-		switch {
-		case err == nil:
-			t.listeners = append(t.listeners, ln)
-			port = ln.Addr().(*net.TCPAddr).Port
-		case optional && addressMissing(err):
-		default:
-			t.close()
-			return fmt.Errorf("listening for TLS: %w", err)
-		}
-	}
+	t.listeners = bound
 	return nil
 }
 

@@ -15,7 +15,7 @@ func TestCliRunsOneCommandAndExitsByItsReply(t *testing.T) {
 	p.cli("", "-n", "3", "SET", "in", "three").wants(t, 0, "OK")
 	p.cli("", "EXISTS", "in").wants(t, 0, "0")
 	p.cli("", "SET", "dash", "-1", "-x").wants(t, 1, "ERR syntax error")
-	run(t, "", "cli", "-p", freePort(t), "PING").wants(t, 1, "connection refused", "ostro server")
+	run(t, "", "cli", "-p", ownPort(t), "PING").wants(t, 1, "connection refused", "ostro server")
 }
 
 func TestCliPrintsJSON(t *testing.T) {

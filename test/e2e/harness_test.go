@@ -9,12 +9,14 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/test/harness"
 )
 
@@ -161,15 +163,10 @@ func (p *process) cli(stdin string, args ...string) outcome {
 	return run(p.t, stdin, append([]string{"cli", "-p", p.port}, args...)...)
 }
 
-func freePort(t *testing.T) string {
+// ownPort is a port on which nobody listens but who is told to.
+func ownPort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return strconv.Itoa(port.For(t).Number)
 }
 
 // fill writes keys 0 to n-1 through a pipeline; value tells what each holds.

@@ -49,7 +49,7 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 
 func TestTLSClientsNeedTheRightCertificates(t *testing.T) {
 	cert, key := certificate(t)
-	port := freePort(t)
+	port := ownPort(t)
 	serve(t, t.TempDir(), "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
 	tls := []string{"cli", "-p", port, "--tls"}
 	run(t, "", append(tls, "PING")...).wants(t, 1, "certificate")

@@ -6,19 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/ostrodb/ostro/internal/port"
 )
 
 // Server is one process of `ostro server`.
 type Server struct {
 	cmd     *exec.Cmd
+	port    *port.Reservation
 	addr    string // where Redis clients connect, once it serves
 	serving chan struct{}
 	exited  chan struct{}
@@ -27,12 +30,16 @@ type Server struct {
 	log strings.Builder
 }
 
-// Launch starts a server and returns at once. It listens on a free port of the
-// loopback; its admin port is off unless args turn it on.
+// Launch starts a server and returns at once. It listens on a port of its own of
+// the loopback; its admin port is off unless args turn it on.
 func Launch(t testing.TB, binary string, args ...string) *Server {
 	t.Helper()
-	s := &Server{serving: make(chan struct{}), exited: make(chan struct{})}
-	args = append([]string{"server", "--log-format", "json", "--bind", "127.0.0.1", "--admin-addr", "", "--port", freePort(t)}, args...)
+	own, err := port.Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{port: own, serving: make(chan struct{}), exited: make(chan struct{})}
+	args = append([]string{"server", "--log-format", "json", "--bind", "127.0.0.1", "--admin-addr", "", "--port", strconv.Itoa(own.Number)}, args...)
 	s.cmd = exec.Command(binary, args...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stderr, err := s.cmd.StderrPipe()
@@ -40,23 +47,12 @@ func Launch(t testing.TB, binary string, args ...string) *Server {
 		t.Fatal(err)
 	}
 	if err := s.cmd.Start(); err != nil {
+		own.Release()
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Kill)
 	go s.follow(stderr)
 	return s
-}
-
-// freePort asks the system for a port that nobody uses at the moment.
-func freePort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // follow keeps the log, and notices the line that says where to connect.
@@ -77,6 +73,7 @@ func (s *Server) follow(stderr io.Reader) {
 		}
 	}
 	_ = s.cmd.Wait()
+	s.port.Release()
 	close(s.exited)
 }
 

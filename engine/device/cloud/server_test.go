@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/ostrodb/ostro/internal/port"
 )
 
 // server is an S3 server in a process of its own, over a directory that outlives it.
@@ -39,7 +40,7 @@ func buildServer(t *testing.T) (binary string) {
 // startServer serves one bucket named "ostro" and sets the credentials for it.
 func startServer(t *testing.T) *server {
 	t.Helper()
-	s := &server{binary: buildServer(t), dir: t.TempDir(), address: freeAddress(t)}
+	s := &server{binary: buildServer(t), dir: t.TempDir(), address: port.For(t).Addr()}
 	t.Setenv("AWS_ACCESS_KEY_ID", "ostro-test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "ostro-test-secret")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -59,7 +60,7 @@ func (s *server) start() error {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for !s.answers() {
 		select {
 		case <-tick.C:
@@ -93,12 +94,4 @@ func (s *server) kill() {
 // url is that of the bucket, through another address if one is given.
 func (s *server) url(address string) string {
 	return fmt.Sprintf("s3://ostro/some/prefix?region=us-east-1&use_path_style=true&endpoint=http://%s", address)
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }

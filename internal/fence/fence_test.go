@@ -1,4 +1,4 @@
-package release
+package fence
 
 import (
 	"runtime"
@@ -19,13 +19,13 @@ func TestWhoSeesTheWordSeesWhatWasWrittenBefore(t *testing.T) {
 			if atomic.LoadUint64(&data) != n {
 				wrong++
 			}
-			Store64(&turn, 2*n)
+			Publish(&turn, 2*n)
 		}
 		done <- wrong
 	}()
 	for n := uint64(1); n <= rounds; n++ {
 		atomic.StoreUint64(&data, n)
-		Store64(&turn, 2*n-1)
+		Publish(&turn, 2*n-1)
 		for atomic.LoadUint64(&turn) != 2*n {
 			runtime.Gosched()
 		}
