@@ -43,7 +43,7 @@ func (b *segmentBuilder) entry(h record.Header, key string) *segmentBuilder {
 }
 
 func (b *segmentBuilder) seal(closed bool) *segmentBuilder {
-	b.chain.PutSeal(b.bytes[b.used:], closed)
+	b.chain.PutSeal(b.bytes[b.used:], 0, closed)
 	b.used += record.SealBytes
 	return b
 }

@@ -148,7 +148,7 @@ func sealed(b []byte, r *segmentReport) []byte {
 	whole := append([]byte(nil), b[:r.UsedBytes]...)
 	if !r.extent.Closed {
 		whole = append(whole, make([]byte, record.SealBytes)...)
-		r.extent.Chain.PutSeal(whole[r.UsedBytes:], true)
+		r.extent.Chain.PutSeal(whole[r.UsedBytes:], r.extent.Batch, true)
 	}
 	return whole
 }

@@ -200,9 +200,6 @@ func (w *world) die(d death) (*device.Memory, bounds) {
 		}
 	}
 	b.sums.most = w.shared.issued()
-	// A checkpoint is of one moment. Logged heads are synced one after the other, so
-	// power may take a transaction and leave one that used its result.
-	b.sums.exact = !d.power || w.opts.Durability == store.Checkpoint
 	b.now = w.clock.Load()
 	return clone, b
 }
@@ -283,7 +280,7 @@ func (w *world) whole() bounds {
 			b.most = append(b.most, h.last())
 		}
 	}
-	b.sums.least, b.sums.most, b.sums.exact = w.shared.issued(), w.shared.issued(), true
+	b.sums.least, b.sums.most = w.shared.issued(), w.shared.issued()
 	b.now = w.clock.Load()
 	return b
 }
