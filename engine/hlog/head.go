@@ -211,13 +211,6 @@ func (l *Log) Retire(s *Segment) bool {
 	return true
 }
 
-// RotateAll lets all heads go on in new segments.
-func (l *Log) RotateAll() {
-	for _, h := range l.allHeads() {
-		h.Rotate()
-	}
-}
-
 // SealAll ends the open batch of every head.
 func (l *Log) SealAll() {
 	for _, h := range l.allHeads() {

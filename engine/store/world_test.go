@@ -120,7 +120,7 @@ func (w *world) meanwhile(f func()) {
 		wg.Go(func() {
 			for !stop.Load() && !w.t.Failed() {
 				o.step()
-				w.pace(&stop)
+				pace(w.t, w.dev, 400*w.opts.SegmentBytes, &stop)
 			}
 		})
 	}
@@ -129,12 +129,12 @@ func (w *world) meanwhile(f func()) {
 
 // pace holds a session back while the cleaner is far behind: a handful of keys
 // is alive in all this.
-func (w *world) pace(stop *atomic.Bool) {
+func pace(t testing.TB, d *device.Memory, most int, stop *atomic.Bool) {
 	if !comes(func() bool {
-		used, _, _ := w.dev.Usage()
-		return used < int64(400*w.opts.SegmentBytes) || stop.Load()
+		used, _, _ := d.Usage()
+		return used < int64(most) || stop.Load()
 	}) {
-		w.t.Error("the cleaner does not catch up")
+		t.Error("the cleaner does not catch up")
 	}
 }
 
