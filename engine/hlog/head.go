@@ -28,12 +28,12 @@ type Head struct {
 
 	beyond bool // the open segment is beyond what memory allows
 
-	reach    reach  // belongs to the holder of log.order
-	syncedTo uint64 // position of the last sync; belongs to the holder of log.syncMu
+	reach reach // belongs to the holder of log.order
 
-	sealed atomic.Uint64 // position up to which batches are sealed
-	batch  atomic.Uint64 // number of the last of them
-	dead   deadBytes
+	sealed   atomic.Uint64 // position up to which batches are sealed
+	batch    atomic.Uint64 // number of the last of them
+	syncedTo atomic.Uint64 // position up to which they are safe from loss of power
+	dead     deadBytes
 }
 
 func newHead(l *Log, n int) (*Head, error) {

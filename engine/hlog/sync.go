@@ -75,7 +75,7 @@ func (l *Log) syncReached(heads []*Head, reaches []reach) error {
 		for _, s := range r.closed {
 			errs = append(errs, l.flushClosed(s))
 		}
-		if r.open != nil && heads[i].syncedTo < r.pos {
+		if r.open != nil && heads[i].syncedTo.Load() < r.pos {
 			errs = append(errs, r.open.file.Sync())
 		}
 	}
@@ -94,7 +94,7 @@ func (l *Log) settled(heads []*Head, reaches []reach) error {
 		if r.open != nil {
 			l.slots.at(r.open.Slot).raiseStable(r.off)
 		}
-		heads[i].syncedTo = r.pos
+		heads[i].syncedTo.Store(r.pos)
 	}
 	return errors.Join(errs...)
 }

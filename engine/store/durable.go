@@ -1,6 +1,9 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // note makes the round need the batch of the entry at a. If another session is
 // still writing to that batch, it is sealed here: what this session writes next
@@ -8,20 +11,31 @@ import "github.com/ostrodb/ostro/engine/record"
 // must not keep the one without the other.
 func (ss *Session) note(a record.Address) {
 	h, pos := ss.st.log.Position(a)
-	if h == nil {
-		return
+	if h != nil {
+		ss.lean(h, pos)
 	}
+}
+
+// lean makes the round need what stands before a position of a head.
+func (ss *Session) lean(h *hlog.Head, pos uint64) {
+	ss.sealFor(h, pos)
+	ss.need = max(ss.need, h.Batch())
+}
+
+// sealFor sees that what stands before a position of another head is sealed. On
+// the session's own it is sealed with what follows, or before.
+func (ss *Session) sealFor(h *hlog.Head, pos uint64) {
 	if h != ss.head && h.Sealed() < pos {
 		h.Lock()
 		h.Seal()
 		h.Unlock()
 	}
-	ss.need = max(ss.need, h.Batch())
 }
 
 // Ticket stands for a round of operations; see Durable. It is the last batch
 // that must be durable before the round's replies may go out: the session's own,
-// or one of others that it read from before it was durable.
+// or one of others that it read from before it was durable. Of keys that were not
+// there, that is what deleted them.
 type Ticket struct{ batch record.BatchID }
 
 // Seal ends the batch of all that the session wrote. The ticket tells when
