@@ -89,12 +89,13 @@ func runCheck(cmd *cobra.Command, path string, o checkOptions) error {
 		return err
 	}
 	defer release()
-	v, err := verify(d, newProgressBar(os.Stderr))
+	s, err := survey(d, newProgressBar(os.Stderr), time.Now())
 	if err != nil {
 		return err
 	}
+	v := verify(d, s)
 	if o.repair {
-		if err := repair(d, v, o.quarantine); err != nil {
+		if err := repair(d, s, v, o.quarantine); err != nil {
 			return err
 		}
 	}
@@ -112,13 +113,9 @@ func runCheck(cmd *cobra.Command, path string, o checkOptions) error {
 	return nil
 }
 
-// verify scans everything and collects findings.
-func verify(d *dataDir, bar *progressBar) (*verdict, error) {
+// verify collects findings of a survey.
+func verify(d *dataDir, s *surveyed) *verdict {
 	v := &verdict{Dir: d.path, Bytes: d.totalBytes(), Findings: []finding{}}
-	s, err := survey(d, bar, time.Now())
-	if err != nil {
-		return nil, err
-	}
 	for _, err := range s.metaErrs {
 		v.add(finding{Severity: damage, Path: d.path, What: err.Error(), Advice: "restore it from a backup of the data directory"})
 	}
@@ -145,7 +142,7 @@ func verify(d *dataDir, bar *progressBar) (*verdict, error) {
 	for _, path := range d.strays {
 		v.add(finding{Severity: harmless, Path: path, What: "not a file of Ostro", Advice: "move it elsewhere if you know it"})
 	}
-	return v, nil
+	return v
 }
 
 func (v *verdict) add(f finding) { v.Findings = append(v.Findings, f) }
@@ -171,6 +168,10 @@ func (v *verdict) judge(r *segmentReport) {
 			f.What = fmt.Sprintf("%s after byte %d do not verify, yet hold %s: bytes were damaged, or power was lost before a sync", server.Size(r.LostBytes).Short(), r.UsedBytes, counted(int64(r.SealsBeyond), "seal"))
 			f.Advice = "after a loss of power this is the last moment that `durability: everysec` gives up, and the next start goes on without it; else restore the file from a backup"
 		}
+	case stateAhead:
+		f.Severity = harmless
+		f.What = fmt.Sprintf("%s at its end must not count, for a loss of power took others that came before: all of it up to byte %d does", counted(int64(r.Dropped), "batch"), r.UsedBytes)
+		f.Advice = "`durability: always` had not acknowledged them, to `everysec` they are the last moment; the next start drops them, and so does --repair"
 	case stateStale:
 		f.Severity = harmless
 		f.What = "no part of the checkpoint"

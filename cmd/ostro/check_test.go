@@ -21,6 +21,7 @@ type segmentBuilder struct {
 	bytes []byte
 	used  int
 	chain record.Chain
+	batch record.BatchID
 }
 
 func newSegment(id record.SegmentID) *segmentBuilder {
@@ -43,7 +44,8 @@ func (b *segmentBuilder) entry(h record.Header, key string) *segmentBuilder {
 }
 
 func (b *segmentBuilder) seal(closed bool) *segmentBuilder {
-	b.chain.PutSeal(b.bytes[b.used:], closed)
+	b.batch++
+	b.chain.PutSeal(b.bytes[b.used:], b.batch, closed)
 	b.used += record.SealBytes
 	return b
 }
@@ -160,11 +162,76 @@ func TestSealsBehindATearMeanThatMoreThanATailIsLost(t *testing.T) {
 	}
 }
 
+// from numbers the batches that follow from n on.
+func (b *segmentBuilder) from(n record.BatchID) *segmentBuilder {
+	b.batch = n - 1
+	return b
+}
+
+func TestBatchesWithoutThoseBeforeThemAreHarmlessAndRepairCutsThem(t *testing.T) {
+	lost := newSegment(2).from(2).put(2, "b").seal(false).bytes
+	ahead := newSegment(3).put(3, "c").seal(false)
+	good := ahead.used
+	files := map[record.SegmentID][]byte{
+		1: newSegment(1).from(1).put(1, "a").seal(false).from(5).put(4, "d").seal(false).bytes,
+		2: lost,
+		3: ahead.from(3).put(5, "e").seal(false).put(6, "f").seal(false).bytes,
+	}
+	clear(lost) // Batch 2; what is left is 1, and 3, 4 and 5.
+	ahead.bytes = nil
+	dir := writeDataDir(t, files)
+	out, err := ostro(t, "check", dir)
+	for _, want := range []string{"harmless: segment 1", "1 batch at its end must not count", "harmless: segment 3", "2 batches at its end", fmt.Sprintf("up to byte %d", good)} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("%v: want %q in\n%s", err, want, out)
+		}
+	}
+	out, err = ostro(t, "inspect", dir)
+	for _, want := range []string{"2 batches at its end must not count", "ahead", "database 0: 2 keys"} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("%v: want %q in\n%s", err, want, out)
+		}
+	}
+	if out, err = ostro(t, "check", dir, "--repair"); err != nil || strings.Count(out, "Repaired: cut at byte") != 2 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err = ostro(t, "check", dir); err != nil || strings.Contains(out, "harmless") {
+		t.Fatalf("after the repair: %v\n%s", err, out)
+	}
+}
+
+func TestWhatASegmentThatIsGoneHeldIsNotMissed(t *testing.T) {
+	dir := writeDataDir(t, map[record.SegmentID][]byte{4: newSegment(4).from(8).put(1, "a").seal(false).bytes})
+	out, err := ostro(t, "check", dir)
+	if err != nil || !strings.Contains(out, "1 batch at its end must not count") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "synced.json"), []byte(`{"batch":7}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = ostro(t, "check", dir); err != nil || strings.Contains(out, "must not count") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func TestQuarantineOfASyncedSegmentLetsTheTailCount(t *testing.T) {
+	damaged := newSegment(1).from(1).put(1, "a").seal(false).put(2, "b").closed() // 1 and 2
+	damaged[len(damaged)-record.SealBytes-20] ^= 1
+	dir := writeDataDir(t, map[record.SegmentID][]byte{1: damaged, 2: newSegment(2).from(3).put(3, "c").seal(false).bytes})
+	if out, err := ostro(t, "check", dir, "--repair", "--quarantine"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	out, err := ostro(t, "inspect", dir)
+	if err != nil || !strings.Contains(out, "database 0: 2 keys") || strings.Contains(out, "must not count") {
+		t.Fatalf("a and c should be left: %v\n%s", err, out)
+	}
+}
+
 func TestASegmentOfAnotherLogIsFound(t *testing.T) {
 	other := &segmentBuilder{id: 2, bytes: make([]byte, testSegmentBytes), chain: record.NewChain(2)}
 	other.took(record.EncodeSegmentHeader(other.bytes, 8, 2, 1_700_000_000_000, testSegmentBytes))
 	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed(), 2: other.put(2, "b").closed()})
-	if err := os.WriteFile(filepath.Join(dir, "identity.json"), []byte(`{"log":7,"segmentBytes":65536,"format":1}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "identity.json"), []byte(`{"log":7,"segmentBytes":65536,"format":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := ostro(t, "check", dir)

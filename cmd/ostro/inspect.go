@@ -103,6 +103,9 @@ func (s *surveyed) print(out io.Writer) {
 		fmt.Fprintf(out, "%s past their time, waiting for the cleaner\n", counted(s.expired, "record"))
 	}
 	for _, r := range s.segments {
+		if r.Dropped > 0 {
+			fmt.Fprintf(out, "%s: %s at its end must not count, for a loss of power took others that came before; the next start drops them\n", r.Path, counted(int64(r.Dropped), "batch"))
+		}
 		if r.Problem != "" {
 			fmt.Fprintf(out, "%s: %s; `ostro check %s` tells what to do\n", r.Path, r.Problem, s.dir.path)
 		}
@@ -127,6 +130,8 @@ type entryLine struct {
 	ValueLen  *int      `json:"valueBytes,omitempty"`
 	ExpiresAt time.Time `json:"expiresAt,omitzero"`
 	Chunked   bool      `json:"chunked,omitempty"`
+
+	Batch record.BatchID `json:"batch,omitempty"` // of a seal
 }
 
 func dumpSegment(out io.Writer, d *dataDir, name string, asJSON bool) error {
@@ -184,7 +189,10 @@ func (d *dataDir) find(name string) (segmentFile, error) {
 func describe(off uint32, p record.Ptr) entryLine {
 	e := entryLine{Offset: off, Type: p.Type().String(), Bytes: p.Length()}
 	switch p.Type() {
-	case record.TypeSeal, record.TypeVoid:
+	case record.TypeSeal:
+		e.Batch = p.Batch()
+		return e
+	case record.TypeVoid:
 		return e
 	case record.TypePut:
 		e.Kind = p.Kind().String()
@@ -203,6 +211,9 @@ func describe(off uint32, p record.Ptr) entryLine {
 // String is the line for people, in columns divided by tabs.
 func (e entryLine) String() string {
 	text := fmt.Sprintf("%d\t%s\t%d B", e.Offset, e.Type, e.Bytes)
+	if e.Batch != 0 {
+		return fmt.Sprintf("%s\tbatch %d", text, e.Batch)
+	}
 	if e.Table == nil {
 		return text
 	}

@@ -160,6 +160,8 @@ func counted(n int64, what string) string {
 	stem, y := strings.CutSuffix(what, "y")
 	switch {
 	case n == 1:
+	case strings.HasSuffix(what, "ch"):
+		what += "es"
 	case y && what != "key":
 		what = stem + "ies"
 	default:

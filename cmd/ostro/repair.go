@@ -18,6 +18,7 @@ import (
 // hold keeps servers away from the directory while it is checked. To write it
 // must have it alone, which also removes unfinished files.
 func (d *dataDir) hold(alone bool) (release func(), err error) {
+	defer func() { d.held = err == nil }()
 	if alone {
 		disk, err := device.OpenDisk(d.path)
 		if err != nil {
@@ -41,7 +42,10 @@ func (d *dataDir) hold(alone bool) (release func(), err error) {
 
 // repair mends what the findings name, and notes in each what was done. It
 // never touches bytes that are whole.
-func repair(d *dataDir, v *verdict, quarantine bool) error {
+func repair(d *dataDir, s *surveyed, v *verdict, quarantine bool) error {
+	if err := s.syncTails(); err != nil {
+		return err
+	}
 	for i := range v.Findings {
 		f := &v.Findings[i]
 		var err error
@@ -49,9 +53,9 @@ func repair(d *dataDir, v *verdict, quarantine bool) error {
 		case f.Segment == nil:
 			f.Repaired = swept(f.Path)
 		case f.Severity == harmless:
-			f.Repaired, err = cutTail(d, *f.Segment)
+			f.Repaired, err = cutTail(s.report(*f.Segment))
 		case quarantine:
-			f.Repaired, err = setAside(d, *f.Segment)
+			f.Repaired, err = setAside(d, s, s.report(*f.Segment))
 		}
 		if err != nil {
 			return fmt.Errorf("repair segment %d: %w", *f.Segment, err)
@@ -68,19 +72,45 @@ func swept(path string) string {
 	return ""
 }
 
-// cutTail ends a segment behind its last good seal.
-func cutTail(d *dataDir, id record.SegmentID) (string, error) {
-	f, r, b, err := d.rescan(id)
-	if err != nil || r.State != stateTorn {
-		return "", err // A stale segment is left to the next start.
+// syncTails makes all batches that count safe from loss of power: a file that
+// is cut says that those before its end are.
+func (s *surveyed) syncTails() error {
+	for i := range s.segments {
+		if r := &s.segments[i]; !r.cut {
+			f, err := os.Open(r.Path)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(f.Sync(), f.Close()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// report gives what the survey found of a segment.
+func (s *surveyed) report(id record.SegmentID) *segmentReport {
+	i := slices.IndexFunc(s.segments, func(r segmentReport) bool { return r.ID == id })
+	return &s.segments[i]
+}
+
+// cutTail ends a segment behind its last seal that counts.
+func cutTail(r *segmentReport) (string, error) {
+	if r.State != stateTorn && r.State != stateAhead {
+		return "", nil // A stale segment is left to the next start.
 	}
 	if r.UsedBytes == 0 {
-		if err := os.Remove(f.path); err != nil {
+		if err := os.Remove(r.Path); err != nil {
 			return "", err
 		}
-		return "removed, for no batch of it ever arrived", syncFolder(f.path)
+		return "removed, for no batch of it counts", syncFolder(r.Path)
 	}
-	if err := writeWhole(f.path, sealed(b, &r)); err != nil {
+	b, err := os.ReadFile(r.Path)
+	if err != nil {
+		return "", err
+	}
+	if err := writeWhole(r.Path, sealed(b, r)); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("cut at byte %d", r.UsedBytes), nil
@@ -88,8 +118,8 @@ func cutTail(d *dataDir, id record.SegmentID) (string, error) {
 
 // setAside moves a damaged segment to quarantine and puts its good prefix in
 // its place. The damaged file is safe in quarantine before anything changes.
-func setAside(d *dataDir, id record.SegmentID) (string, error) {
-	f, r, b, err := d.rescan(id)
+func setAside(d *dataDir, s *surveyed, r *segmentReport) (string, error) {
+	b, err := os.ReadFile(r.Path)
 	if err != nil {
 		return "", err
 	}
@@ -97,7 +127,7 @@ func setAside(d *dataDir, id record.SegmentID) (string, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	aside := filepath.Join(folder, filepath.Base(f.path))
+	aside := filepath.Join(folder, filepath.Base(r.Path))
 	if err := writeWhole(aside, b); err != nil {
 		return "", err
 	}
@@ -105,16 +135,21 @@ func setAside(d *dataDir, id record.SegmentID) (string, error) {
 	if err := os.Remove(filepath.Join(d.path, snapshotName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	if r.UsedBytes == 0 || r.State == stateFormat {
-		if err := d.forget(id); err != nil {
+	if r.cut {
+		if err := d.vouch(s.lastOf(b)); err != nil {
 			return "", err
 		}
-		if err := os.Remove(f.path); err != nil {
-			return "", err
-		}
-		return "moved to " + aside, syncFolder(f.path)
 	}
-	if err := writeWhole(f.path, sealed(b, &r)); err != nil {
+	if r.UsedBytes == 0 || r.State == stateFormat {
+		if err := d.forget(r.ID); err != nil {
+			return "", err
+		}
+		if err := os.Remove(r.Path); err != nil {
+			return "", err
+		}
+		return "moved to " + aside, syncFolder(r.Path)
+	}
+	if err := writeWhole(r.Path, sealed(b, r)); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("copied to %s and cut at byte %d; %d entries were kept", aside, r.UsedBytes, r.Entries), nil
@@ -134,21 +169,12 @@ func (d *dataDir) forget(id record.SegmentID) error {
 	return writeWhole(filepath.Join(d.path, "checkpoint.json"), text)
 }
 
-func (d *dataDir) rescan(id record.SegmentID) (segmentFile, segmentReport, []byte, error) {
-	f, err := d.find(fmt.Sprint(uint64(id)))
-	if err != nil {
-		return f, segmentReport{}, nil, err
-	}
-	r, b, err := scanSegment(f)
-	return f, r, b, err
-}
-
 // sealed is the good prefix of a segment, closed.
 func sealed(b []byte, r *segmentReport) []byte {
 	whole := append([]byte(nil), b[:r.UsedBytes]...)
 	if !r.extent.Closed {
 		whole = append(whole, make([]byte, record.SealBytes)...)
-		r.extent.Chain.PutSeal(whole[r.UsedBytes:], true)
+		r.extent.Chain.PutSeal(whole[r.UsedBytes:], r.LastBatch, true)
 	}
 	return whole
 }

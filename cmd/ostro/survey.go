@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
@@ -28,6 +29,7 @@ type dataDir struct {
 	segments []segmentFile // by id
 	strays   []string      // files that no store of this version puts there
 	temps    []string      // unfinished writes; harmless
+	held     bool          // no server can use it
 }
 
 // segmentFile is one file of DIR/segments.
@@ -209,6 +211,7 @@ const (
 	stateClosed  segmentState = "closed"  // whole and finished
 	stateOpen    segmentState = "open"    // whole so far; its head was open when the process ended
 	stateTorn    segmentState = "torn"    // open, and a batch at its end did not arrive whole: never acknowledged
+	stateAhead   segmentState = "ahead"   // ends in batches that do not count: others that came before them are missing
 	stateUnused  segmentState = "unused"  // prepared, nothing written yet
 	stateCorrupt segmentState = "corrupt" // bytes that were safe are damaged
 	stateFormat  segmentState = "foreign" // written by another version of Ostro
@@ -230,6 +233,10 @@ type segmentReport struct {
 	SealsBeyond int `json:"sealsBeyond"`
 	Entries     int `json:"entries"`
 	Batches     int `json:"batches"` // that is, seals
+	// LastBatch is the number of the last good one. Dropped counts those behind
+	// it that do not count, because a batch before them is missing.
+	LastBatch record.BatchID `json:"lastBatch"`
+	Dropped   int            `json:"dropped"`
 
 	Puts       int   `json:"puts"`
 	Tombstones int   `json:"tombstones"`
@@ -238,6 +245,7 @@ type segmentReport struct {
 	Problem string `json:"problem,omitempty"`
 
 	extent record.Extent
+	cut    bool // the file is as long as the segment: all batches up to its last were synced
 }
 
 // Live is the part of the used bytes that is alive, 0 to 1.
@@ -263,10 +271,9 @@ func scanSegment(f segmentFile) (segmentReport, []byte, error) {
 	}
 	// A file is cut at its end once its segment is closed and synced: damage in a
 	// shorter one is no torn write.
-	closed := len(b) < size || len(b) >= record.SealBytes && record.IsClosingSeal(b[len(b)-record.SealBytes:])
-	ext, err := record.ScanWith(b, f.id, record.ScanOptions{Closed: closed})
-	r.extent = ext
-	r.UsedBytes, r.LostBytes, r.Entries, r.Batches = ext.End, ext.LostBytes, ext.Entries, ext.Batches
+	r.cut = len(b) < size || record.IsClosingSeal(lastSeal(b))
+	ext, err := record.ScanWith(b, f.id, record.ScanOptions{Closed: r.cut})
+	r.took(ext)
 	switch {
 	case errors.Is(err, record.ErrFormat):
 		r.State, r.Problem = stateFormat, err.Error()
@@ -284,6 +291,15 @@ func scanSegment(f segmentFile) (segmentReport, []byte, error) {
 	}
 	return r, b, nil
 }
+
+// took notes what of the segment is whole.
+func (r *segmentReport) took(ext record.Extent) {
+	r.extent = ext
+	r.UsedBytes, r.LostBytes, r.Entries, r.Batches, r.LastBatch = ext.End, ext.LostBytes, ext.Entries, ext.Batches, ext.Batch
+}
+
+// lastSeal is where the closing seal of a file stands that was cut.
+func lastSeal(b []byte) []byte { return b[max(0, len(b)-record.SealBytes):] }
 
 // countSeals counts what has the form of a seal behind an entry that is whole.
 func countSeals(b []byte) (n int) {
@@ -311,6 +327,7 @@ type surveyed struct {
 	segments   []segmentReport
 	keys       map[int]int64 // by database
 	expired    int64         // newest records past their time
+	synced     syncedFile
 }
 
 // newest is the newest entry of a key so far.
@@ -328,6 +345,7 @@ func survey(d *dataDir, bar *progressBar, now time.Time) (*surveyed, error) {
 	s := &surveyed{dir: d, keys: map[int]int64{}}
 	s.readMeta()
 	keys := map[record.Place]newest{}
+	tails := map[int][]byte{} // by position in segments
 	var done int64
 	for _, f := range d.segments {
 		r, b, err := scanSegment(f)
@@ -340,12 +358,22 @@ func survey(d *dataDir, bar *progressBar, now time.Time) (*surveyed, error) {
 		if s.checkpoint != nil && !slices.Contains(s.checkpoint.Segments, f.id) {
 			r.State, r.Problem, r.UsedBytes = stateStale, "", 0
 		}
-		s.note(keys, &r, b[:r.UsedBytes], now.UnixMilli())
 		s.segments = append(s.segments, r)
+		if position := len(s.segments) - 1; r.isTail() {
+			tails[position] = b
+		} else {
+			s.note(keys, position, b, now.UnixMilli())
+		}
 		done += f.bytes
 		bar.Update(store.Progress{Stage: "scan", Done: done, Total: d.totalBytes(), Unit: "bytes"})
 	}
 	bar.Finish()
+	if d.held || d.inUse() == "" { // Else they were read one after the other, while they grew.
+		s.order(tails)
+	}
+	for position, b := range tails {
+		s.note(keys, position, b, now.UnixMilli())
+	}
 	s.settle(keys)
 	return s, nil
 }
@@ -353,18 +381,20 @@ func survey(d *dataDir, bar *progressBar, now time.Time) (*surveyed, error) {
 func (s *surveyed) readMeta() {
 	var tablesErr, checkpointErr error
 	_, identityErr := s.dir.readMeta("identity.json", &s.identity)
+	_, syncedErr := s.dir.readMeta(hlog.SyncedMeta, &s.synced)
 	s.tables, tablesErr = s.dir.readTables()
 	s.checkpoint, checkpointErr = s.dir.readCheckpoint()
-	s.metaErrs = slices.DeleteFunc([]error{identityErr, tablesErr, checkpointErr}, func(err error) bool { return err == nil })
+	s.metaErrs = slices.DeleteFunc([]error{identityErr, syncedErr, tablesErr, checkpointErr}, func(err error) bool { return err == nil })
 }
 
 // pieces is the table that holds the pieces of large values.
 const pieces record.TableID = 1<<32 - 1
 
-// note remembers the newest entry of each key of a segment.
-func (s *surveyed) note(keys map[record.Place]newest, r *segmentReport, good []byte, nowMillis int64) {
-	position := int32(len(s.segments))
-	for _, p := range record.Entries(good) {
+// note remembers the newest entry of each key of the segment at a position, with
+// the bytes b.
+func (s *surveyed) note(keys map[record.Place]newest, position int, b []byte, nowMillis int64) {
+	r := &s.segments[position]
+	for _, p := range record.Entries(b[:r.UsedBytes]) {
 		switch p.Type() {
 		case record.TypePut:
 			r.Puts++
@@ -386,7 +416,7 @@ func (s *surveyed) note(keys map[record.Place]newest, r *segmentReport, good []b
 		}
 		expires := p.ExpireAt()
 		keys[place] = newest{
-			version: p.Version(), segment: position, database: int32(database), bytes: uint32(p.Length()),
+			version: p.Version(), segment: int32(position), database: int32(database), bytes: uint32(p.Length()),
 			tombstone: p.Type() == record.TypeTombstone, expired: expires != 0 && expires <= nowMillis,
 		}
 	}

@@ -57,7 +57,7 @@ func CloseAll(found []Found) {
 
 // Adopt takes a found segment into the log, its bytes in memory: in a frame of
 // its own, or through a mapping that Evict will give back. Adopted segments
-// are frozen.
+// are frozen. One that was not closed has been ended by Resume.
 func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
 	s := &Segment{ID: f.ID, file: f.file, created: l.opts.Now()}
 	s.closed.Store(true)
@@ -70,6 +70,7 @@ func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
 		return nil, err
 	}
 	s.end.Store(uint32(ext.End))
+	s.batch = ext.Batch
 	l.mu.Lock()
 	l.enlist(s)
 	l.setNext(max(l.nextID, s.ID+1))
@@ -83,14 +84,14 @@ func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
 		s.synced = true
 		return s, nil
 	}
-	return s, l.mend(s, ext)
+	return s, l.cutClosed(s)
 }
 
 // AdoptKnown takes a closed segment into the log that a snapshot describes. It
 // is read, and scanned for damage, only if it is to be in memory; the others'
 // records are checked one by one when they are fetched.
 func (l *Log) AdoptKnown(f Found, inMemory bool, sum Summary) (*Segment, error) {
-	s := &Segment{ID: f.ID, file: f.file, created: sum.Created, horizon: sum.Horizon, table: sum.Table, mixed: sum.Mixed, expiry: sum.Expiry, known: true, synced: true}
+	s := &Segment{ID: f.ID, file: f.file, batch: sum.Batch, created: sum.Created, horizon: sum.Horizon, table: sum.Table, mixed: sum.Mixed, expiry: sum.Expiry, known: true, synced: true}
 	s.closed.Store(true)
 	s.end.Store(uint32(f.file.Size()))
 	s.Tombstones.Store(sum.Tombstones)
@@ -153,28 +154,4 @@ func (l *Log) window(s *Segment) []byte {
 		return s.frame.bytes[:min(s.file.Size(), int64(len(s.frame.bytes)))]
 	}
 	return s.mapping
-}
-
-// mend ends a segment whose head died with its process: what follows the last
-// seal goes, a closing seal comes, and the file is cut there.
-func (l *Log) mend(s *Segment, ext record.Extent) error {
-	if ext.LostBytes > 0 {
-		l.opts.Logger.Warn("an unfinished batch at the end of a segment was dropped: it was never acknowledged",
-			"segment", s.ID, "at", ext.End, "bytes", ext.LostBytes)
-	}
-	if ext.End == 0 {
-		return nil // Never used: the caller removes it.
-	}
-	if !ext.Closed {
-		var seal [record.SealBytes]byte
-		ext.Chain.PutSeal(seal[:], true)
-		if _, err := s.file.WriteAt(seal[:], int64(ext.End)); err != nil {
-			return fmt.Errorf("close segment %d: %w", s.ID, err)
-		}
-		if s.frame != nil {
-			copy(s.frame.bytes[ext.End:], seal[:])
-		}
-		s.end.Store(uint32(ext.End + record.SealBytes))
-	}
-	return l.syncClosed(s)
 }

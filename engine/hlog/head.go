@@ -28,12 +28,12 @@ type Head struct {
 
 	beyond bool // the open segment is beyond what memory allows
 
-	unsynced []*Segment // closed segments whose files await their sync
-	syncedTo uint64     // position of the last sync; belongs to the holder of log.syncMu
+	reach reach // belongs to the holder of log.order
 
-	sealed  atomic.Uint64 // position up to which batches are sealed
-	durable atomic.Uint64 // position up to which they are durable
-	dead    deadBytes
+	sealed   atomic.Uint64 // position up to which batches are sealed
+	batch    atomic.Uint64 // number of the last of them
+	syncedTo atomic.Uint64 // position up to which they are safe from loss of power
+	dead     deadBytes
 }
 
 func newHead(l *Log, n int) (*Head, error) {
@@ -110,38 +110,27 @@ func (h *Head) Keep(n int) {
 
 // Seal ends the batch of what was kept since the last one: from here on a
 // crash keeps all of it or, if the seal did not make it, none.
-// It returns the head's position, which Durable speaks of.
-func (h *Head) Seal() uint64 {
-	if h.seg == nil || h.off == h.from {
-		return h.sealed.Load()
+// It returns the number of the head's last batch, which Durable speaks of.
+func (h *Head) Seal() record.BatchID {
+	if h.seg != nil && h.off != h.from {
+		if h.log.opts.Logged {
+			h.putSeal(false)
+		}
+		h.published()
 	}
-	if h.log.opts.Logged {
-		h.putSeal(false)
-	}
-	return h.published()
-}
-
-func (h *Head) putSeal(closed bool) {
-	h.chain.PutSeal(unsafe.Slice((*byte)(unsafe.Add(h.base, h.off)), record.SealBytes), closed)
-	h.off += record.SealBytes
-	h.dead.add(h.seg.Slot, record.SealBytes)
-	h.seg.end.Store(h.off)
+	return h.Batch()
 }
 
 // published tells everybody that the batch is whole.
-func (h *Head) published() uint64 {
-	pos := h.start + uint64(h.off)
-	h.sealed.Store(pos)
+func (h *Head) published() {
+	h.sealed.Store(h.start + uint64(h.off))
 	if tail := h.log.opts.Tail; tail != nil {
 		tail(h.seg, h.from, h.off)
 	}
 	h.from = h.off
 	if !h.log.opts.SyncEach {
-		h.durable.Store(pos)
 		h.log.slots.at(h.seg.Slot).raiseStable(h.off)
-		h.log.wakeWaiters()
 	}
-	return pos
 }
 
 // roll closes the open segment and opens the next.
@@ -173,7 +162,6 @@ func (h *Head) leave() {
 	if h.log.opts.Logged {
 		h.putSeal(true)
 		h.published()
-		h.unsynced = append(h.unsynced, s)
 		h.log.slots.at(s.Slot).setState(stateFrozen)
 	} else {
 		h.published()
@@ -223,13 +211,6 @@ func (l *Log) Retire(s *Segment) bool {
 	return true
 }
 
-// RotateAll lets all heads go on in new segments.
-func (l *Log) RotateAll() {
-	for _, h := range l.allHeads() {
-		h.Rotate()
-	}
-}
-
 // SealAll ends the open batch of every head.
 func (l *Log) SealAll() {
 	for _, h := range l.allHeads() {
@@ -245,8 +226,9 @@ func (h *Head) Died(a record.Address, n uint32) { h.dead.add(a.Slot(), int32(n))
 // Sealed is the position up to which the head's batches are sealed.
 func (h *Head) Sealed() uint64 { return h.sealed.Load() }
 
-// Durable is the position up to which they are durable.
-func (h *Head) Durable() uint64 { return h.durable.Load() }
+// Batch is the number of the last batch that was sealed; 0 if none was yet, or
+// if the log is volatile.
+func (h *Head) Batch() record.BatchID { return record.BatchID(h.batch.Load()) }
 
 // Position tells which head wrote the entry at a, and the position after which
 // the entry counts as sealed. It returns nil for entries that are stable anyway.

@@ -17,6 +17,8 @@
 //   - Bytes of a frozen segment never change.
 //   - A segment's file is removed only after everything live in it was
 //     relocated, and the relocated copies are as durable as the originals were.
+//   - What survives a loss of power is all batches up to some number, and none
+//     beyond: no batch is kept without those that it builds on. See Resume.
 package hlog
 
 import (
@@ -95,11 +97,13 @@ type Log struct {
 	notify   []*func()
 	waiters  atomic.Int64
 
-	resident                atomic.Int64 // segments that hold memory, frames and mappings
-	syncMu                  sync.Mutex
-	syncs                   atomic.Int64
-	syncsBegun, syncedBegun atomic.Int64 // numbers of the last sync begun, and of the last that succeeded
-	syncErr                 atomic.Pointer[error]
+	resident atomic.Int64 // segments that hold memory, frames and mappings
+	order    order
+	syncMu   sync.Mutex
+	synced   atomic.Uint64 // a BatchID; see Synced
+	vouch    voucher
+	syncs    atomic.Int64
+	syncErr  atomic.Pointer[error]
 }
 
 // Open makes a log whose new segments have ids from first on. Recovered

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,9 @@ import (
 //	pass                                   what may run as guards have passed, runs
 //	sync                                   makes sealed batches durable
 //	read at=1:64                           an entry, from memory or the device
-//	crash                                  kills the process, and adopts what is left
+//	crash [lose=(2:64,3:0)]                kills the process, and adopts what is left; power
+//	                                       takes segments from some byte on that was not synced
+//	meta                                   what is known of segments that are gone
 //	dump
 type script struct {
 	log    *Log
@@ -95,7 +98,10 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (string, error) {
 	case "read":
 		return s.read(t, d)
 	case "crash":
-		return s.crash()
+		return s.crash(t, d)
+	case "meta":
+		b, err := s.dev.ReadMeta(SyncedMeta)
+		return string(b) + "\n", err
 	case "dump":
 		return s.dump(), nil
 	default:
@@ -176,8 +182,8 @@ func (s *script) seal(t *testing.T, d *datadriven.TestData) string {
 	h := s.head(t, d)
 	h.Lock()
 	defer h.Unlock()
-	pos := h.Seal()
-	return fmt.Sprintf("sealed to %d, durable to %d\n", pos, h.Durable())
+	n := h.Seal()
+	return fmt.Sprintf("batch %d at %d, durable: %v\n", n, h.Sealed(), s.log.Durable(n))
 }
 
 func (s *script) settle() (string, error) {
@@ -260,8 +266,11 @@ func (s *script) read(t *testing.T, d *datadriven.TestData) (string, error) {
 }
 
 // crash goes on with a new log on what the device of the old one held.
-func (s *script) crash() (out string, err error) {
+func (s *script) crash(t *testing.T, d *datadriven.TestData) (out string, err error) {
 	clone := s.dev.Crash()
+	if err := lose(t, d, clone); err != nil {
+		return "", err
+	}
 	_ = s.log.Close()
 	s.dev.Close()
 	s.dev, s.opts.Device = clone, clone
@@ -274,17 +283,51 @@ func (s *script) crash() (out string, err error) {
 	if err != nil {
 		return "", err
 	}
+	closed := slices.DeleteFunc(slices.Clone(found), func(f Found) bool { return !f.Closed })
+	tails := slices.DeleteFunc(found, func(f Found) bool { return f.Closed })
+	if out, err = s.adopt(closed); err != nil {
+		return out, err
+	}
+	if tails, err = s.log.Resume(tails); err != nil {
+		return out, err
+	}
+	more, err := s.adopt(tails)
+	return fmt.Sprintf("%s%sgoes on after batch %d\n", out, more, s.log.Synced()), err
+}
+
+// lose zeroes the ends of segments.
+func lose(t *testing.T, d *datadriven.TestData, dev *device.Memory) error {
+	arg, ok := d.Arg("lose")
+	if !ok {
+		return nil
+	}
+	for i := range arg.Vals {
+		var at string
+		arg.Scan(t, i, &at)
+		var id record.SegmentID
+		var off int64
+		if _, err := fmt.Sscanf(at, "%d:%d", &id, &off); err != nil {
+			return err
+		}
+		f, err := dev.Open(id)
+		if err != nil {
+			return err
+		}
+		if _, err := f.WriteAt(make([]byte, f.Size()-off), off); err != nil {
+			return err
+		}
+		f.Close()
+	}
+	return nil
+}
+
+func (s *script) adopt(found []Found) (out string, err error) {
 	for n, f := range found {
 		seg, err := s.log.Adopt(f, n%2 == 0)
 		if err != nil {
 			return out, err
 		}
 		out += fmt.Sprintf("segment %d: closed before=%v, %d bytes\n", f.ID, f.Closed, seg.End())
-		if seg.End() == 0 {
-			if err := s.log.Remove(seg, false); err != nil {
-				return out, err
-			}
-		}
 	}
 	return out, nil
 }

@@ -24,7 +24,9 @@ type Segment struct {
 
 	end     atomic.Uint32 // bytes in use, seals included
 	closed  atomic.Bool
-	synced  bool             // its file is safe from power loss, and cut to its end
+	batch   record.BatchID   // of its closing seal
+	flushed bool             // its file is safe from power loss
+	synced  bool             // and so are all batches up to its last; the file is cut to its end
 	horizon record.SegmentID // all segments that were there when it closed have ids below
 
 	file    device.File
@@ -160,11 +162,11 @@ func (l *Log) Dead(s *Segment) int64 {
 // InMemory tells whether s can be read without I/O.
 func (l *Log) InMemory(s *Segment) bool { return l.slots.at(s.Slot).loadBase() != nil }
 
-// OnDisk tells whether the local disk holds the whole segment.
+// OnDisk tells whether the local disk holds the whole segment, for good.
 func (l *Log) OnDisk(s *Segment) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return s.file != nil && s.closed.Load()
+	return s.file != nil && s.synced
 }
 
 // Bytes gives the used part of a segment that is in memory; nil if it is not.
@@ -185,6 +187,9 @@ func (l *Log) Bytes(s *Segment) []byte {
 // records that it holds would be dropped, and a restart would bring those back.
 func (l *Log) Remove(s *Segment, keepFile bool) error {
 	if l.hasFile(s) && !keepFile {
+		if err := l.vouchFor(s); err != nil {
+			return err
+		}
 		if err := l.opts.Device.Remove(s.ID); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -49,7 +49,7 @@ func (l *Log) settleLoop() {
 func (l *Log) settleSegment(s *Segment) error {
 	s.io.RLock() // The cleaner may be done with it already; its memory stays meanwhile.
 	defer s.io.RUnlock()
-	if err := l.syncClosed(s); err != nil {
+	if err := l.flushClosed(s); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -160,7 +160,7 @@ func (l *Log) finishRecords(s *Segment) {
 		chain.Add(p)
 		off += uint32(p.Length())
 	}
-	chain.PutSeal(unsafe.Slice((*byte)(unsafe.Add(base, end)), record.SealBytes), true)
+	chain.PutSeal(unsafe.Slice((*byte)(unsafe.Add(base, end)), record.SealBytes), 0, true)
 	l.survivor.dead.add(s.Slot, record.SealBytes)
 	s.end.Store(end + record.SealBytes)
 }
@@ -168,15 +168,13 @@ func (l *Log) finishRecords(s *Segment) {
 // Flush makes sure that a closed segment is whole in its file: it writes a
 // frozen one of a volatile log, and syncs one of a logged log.
 func (l *Log) Flush(s *Segment) error {
-	if l.opts.Logged {
-		s.io.RLock()
-		defer s.io.RUnlock()
-		return l.syncClosed(s)
-	}
 	l.mu.Lock()
-	has, f := s.file != nil, s.frame
+	has, f, done := s.file != nil, s.frame, s.synced || s.gone
 	l.mu.Unlock()
-	if has || f == nil {
+	if l.opts.Logged && !done {
+		return l.syncHeads() // It counts only with all batches before its last.
+	}
+	if l.opts.Logged || has || f == nil {
 		return nil
 	}
 	file, err := l.opts.Device.Create(s.ID, int(s.End()))
@@ -242,6 +240,11 @@ func (l *Log) DropFile(s *Segment) error {
 		l.mu.Unlock()
 		return nil
 	}
+	l.mu.Unlock()
+	if err := l.vouchFor(s); err != nil {
+		return err
+	}
+	l.mu.Lock()
 	s.file = nil
 	l.mu.Unlock()
 	file.Close()

@@ -5,6 +5,7 @@ import "github.com/ostrodb/ostro/engine/record"
 // Summary is what can be said of a closed segment without reading it again.
 type Summary struct {
 	End        uint32           `json:"end"`
+	Batch      record.BatchID   `json:"batch"` // the last of it
 	Dead       int64            `json:"dead"`
 	Tombstones int64            `json:"tombstones,omitempty"`
 	Table      record.TableID   `json:"table"`
@@ -18,7 +19,7 @@ type Summary struct {
 func (l *Log) Summarize(s *Segment) Summary {
 	l.noteTables(s)
 	sum := Summary{
-		End: s.End(), Dead: l.Dead(s), Tombstones: s.Tombstones.Load(), Horizon: s.horizon, Created: s.created,
+		End: s.End(), Batch: s.batch, Dead: l.Dead(s), Tombstones: s.Tombstones.Load(), Horizon: s.horizon, Created: s.created,
 	}
 	l.mu.Lock()
 	sum.Table, sum.Mixed, sum.Expiry = s.table, s.mixed, s.expiry

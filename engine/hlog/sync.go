@@ -40,13 +40,6 @@ func (l *Log) SyncError() error {
 	return nil
 }
 
-// NextSync is the number of a sync that covers all that is sealed by now.
-func (l *Log) NextSync() int64 { return l.syncsBegun.Load() + 1 }
-
-// HasSynced tells whether the sync of that number, or a later one, has
-// succeeded.
-func (l *Log) HasSynced(n int64) bool { return l.syncedBegun.Load() >= n }
-
 // Sync makes all that is sealed durable, and returns when it is.
 func (l *Log) Sync() error {
 	if !l.opts.Logged {
@@ -58,15 +51,16 @@ func (l *Log) Sync() error {
 func (l *Log) syncHeads() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
-	begun := l.syncsBegun.Add(1)
-	var errs []error
-	for _, h := range l.allHeads() {
-		errs = append(errs, h.sync())
+	if err := l.SyncError(); err != nil {
+		return err
 	}
 	l.syncs.Add(1)
-	err := errors.Join(errs...)
+	heads := l.allHeads()
+	last, reaches := l.reached(heads)
+	err := l.syncReached(heads, reaches)
 	if err == nil {
-		l.syncedBegun.Store(begun)
+		l.synced.Store(uint64(last))
+		err = l.settled(heads, reaches)
 	}
 	if err != nil && l.syncErr.CompareAndSwap(nil, &err) {
 		l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)
@@ -74,46 +68,62 @@ func (l *Log) syncHeads() error {
 	return err
 }
 
-// sync makes all batches that are sealed by now durable. The caller holds syncMu.
-func (h *Head) sync() error {
-	h.mu.Lock()
-	pos, open, off := h.sealed.Load(), h.seg, h.from
-	closed := h.unsynced
-	h.unsynced = nil
-	h.mu.Unlock()
-
-	for i, s := range closed {
-		if err := h.log.syncClosed(s); err != nil {
-			h.mu.Lock()
-			h.unsynced = append(closed[i:], h.unsynced...)
-			h.mu.Unlock()
-			return err
+// syncReached syncs all files that hold what the heads have reached.
+func (l *Log) syncReached(heads []*Head, reaches []reach) error {
+	var errs []error
+	for i, r := range reaches {
+		for _, s := range r.closed {
+			errs = append(errs, l.flushClosed(s))
+		}
+		if r.open != nil && heads[i].syncedTo.Load() < r.pos {
+			errs = append(errs, r.open.file.Sync())
 		}
 	}
-	if open != nil && h.syncedTo < pos {
-		if err := open.file.Sync(); err != nil {
-			return err
-		}
-		h.log.slots.at(open.Slot).raiseStable(off)
-	}
-	if h.log.opts.SyncEach {
-		h.durable.Store(pos)
-	}
-	h.syncedTo = pos
-	return nil
+	return errors.Join(errs...)
 }
 
-// syncClosed makes a closed segment durable and cuts its file to its end,
-// which marks it as closed for recovery.
-func (l *Log) syncClosed(s *Segment) error {
+// settled tells everybody how far all heads are synced, and cuts the files of
+// closed segments. It comes after all syncs: a batch counts only with all before
+// it, and a file that is cut says that all up to its last are there.
+func (l *Log) settled(heads []*Head, reaches []reach) error {
+	var errs []error
+	for i, r := range reaches {
+		for _, s := range r.closed {
+			errs = append(errs, l.cutClosed(s))
+		}
+		if r.open != nil {
+			l.slots.at(r.open.Slot).raiseStable(r.off)
+		}
+		heads[i].syncedTo.Store(r.pos)
+	}
+	return errors.Join(errs...)
+}
+
+// flushClosed makes the bytes of a closed segment safe from loss of power.
+func (l *Log) flushClosed(s *Segment) error {
 	l.mu.Lock()
-	done, file := s.synced || s.gone, s.file
+	done, file := s.flushed || s.gone, s.file
 	l.mu.Unlock()
 	if done {
 		return nil
 	}
 	if err := file.Sync(); err != nil {
 		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.flushed = true
+	return nil
+}
+
+// cutClosed cuts the file of a closed segment to its end, which marks it for
+// recovery: all batches up to its last are safe from loss of power.
+func (l *Log) cutClosed(s *Segment) error {
+	l.mu.Lock()
+	done, file := s.synced || s.gone, s.file
+	l.mu.Unlock()
+	if done {
+		return nil
 	}
 	if err := file.Cut(int64(s.End())); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (pr *Probe) Same(o *Probe) bool { return pr.at == o.at && pr.index == o.ind
 // SamePlace tells whether the entry that Next stopped at agrees with the place
 // that was sought in all bits that the index knows, not only in its tag.
 func (pr *Probe) SamePlace() bool {
-	return pr.at.extra(int(pr.index)) == uint64(pr.place>>48)
+	return pr.at.tag(int(pr.index)) == tag(pr.place)
 }
 
 // Address returns the address in the word that Next stopped at; 0 for the

@@ -11,14 +11,18 @@ type builder struct {
 	off   int
 	chain Chain
 	ends  []int    // After each seal.
+	batch BatchID  // Of the last seal.
 	inert [][2]int // Bytes that no reader looks at: what lies in voids.
 }
 
-const testID SegmentID = 0x1122334455
+const (
+	testID    SegmentID = 0x1122334455
+	testBatch BatchID   = 0x010203040506 // of a segment's first seal
+)
 
 // startSegment returns a segment with its header, not sealed yet.
 func startSegment(segmentBytes int) *builder {
-	b := &builder{seg: make([]byte, segmentBytes), chain: NewChain(testID)}
+	b := &builder{seg: make([]byte, segmentBytes), chain: NewChain(testID), batch: testBatch - 1}
 	b.took(EncodeSegmentHeader(b.seg, 7, testID, 1_700_000_000_000, uint32(segmentBytes)))
 	return b
 }
@@ -47,7 +51,8 @@ func voidHead(n int) int {
 }
 
 func (b *builder) seal(closed bool) {
-	b.chain.PutSeal(b.seg[b.off:], closed)
+	b.batch++
+	b.chain.PutSeal(b.seg[b.off:], b.batch, closed)
 	b.off += SealBytes
 	b.ends = append(b.ends, b.off)
 }

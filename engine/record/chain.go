@@ -9,9 +9,11 @@ import (
 
 const (
 	// SealBytes is the length of a seal.
-	SealBytes = 16
+	SealBytes = 24
 
 	frontBytes  = 8
+	sealBatch   = 8    // Where a seal's batch stands.
+	sealSumAt   = 16   // And its sum, which covers all before.
 	sealClosed  = 0x01 // Flag: the segment's last seal.
 	sealEndMark = 0xA5
 )
@@ -43,23 +45,34 @@ func (c *Chain) Add(p Ptr) {
 	c.sum = crc32.Update(c.sum, castagnoli, unsafe.Slice((*byte)(p.p), n))
 }
 
-// PutSeal writes a seal of all entries so far to dst, SealBytes long and
-// 8-aligned. The word with the end mark is stored last and atomically, so who
-// sees the mark in this memory sees all that was written before it, even if
-// this process dies between two stores.
-func (c *Chain) PutSeal(dst []byte, closed bool) {
+// PutSeal writes a seal of all entries so far, as batch n of the log, to dst,
+// SealBytes long and 8-aligned. The word with the end mark is stored last and
+// atomically, so who sees the mark in this memory sees all that was written
+// before it, even if this process dies between two stores.
+func (c *Chain) PutSeal(dst []byte, n BatchID, closed bool) {
 	_ = dst[SealBytes-1]
 	p := PtrOf(dst)
 	p.setFront(sealFront(closed))
+	*(*uint64)(unsafe.Add(p.p, sealBatch)) = uint64(n)
 	tail := uint64(c.sealSum(dst)) | sealEndMark<<56
-	atomic.StoreUint64((*uint64)(unsafe.Add(p.p, frontBytes)), tail)
+	atomic.StoreUint64((*uint64)(unsafe.Add(p.p, sealSumAt)), tail)
 }
 
-// sealSum returns the CRC that a seal with this front must hold. It covers the
-// seal's own front, so that no flip opens or closes a segment; and it is never
-// zero, so that a sum is told from bytes that did not arrive.
+// TouchSeal stores zeroes where a seal will stand and zeroes are: a mapped page
+// that has to be made writable is, before PutSeal.
+func TouchSeal(dst []byte) {
+	_ = dst[SealBytes-1]
+	p := PtrOf(dst)
+	atomic.StoreUint64((*uint64)(p.p), 0)
+	atomic.StoreUint64((*uint64)(unsafe.Add(p.p, sealSumAt)), 0)
+}
+
+// sealSum returns the CRC that a seal must hold. It covers the seal's own front
+// and batch, so that no flip opens or closes a segment, or moves a batch in the
+// log's order; and it is never zero, so that a sum is told from bytes that did
+// not arrive.
 func (c *Chain) sealSum(seal []byte) uint32 {
-	sum := crc32.Update(c.sum, castagnoli, seal[:frontBytes])
+	sum := crc32.Update(c.sum, castagnoli, seal[:sealSumAt])
 	if sum == 0 {
 		return 1
 	}

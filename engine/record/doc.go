@@ -11,6 +11,8 @@
 //     with the segment's id, so bytes of an earlier life never verify.
 //   - What ends in a seal has arrived whole; anything after the last seal is
 //     ignored.
+//   - A seal numbers its batch in the order of all heads of the log. Of batches
+//     behind a number that is missing none counts; see Prefix.
 //   - An entry at rest has no lock bit in its version.
 //
 // All integers are little-endian, and so must the machine be: entries are read

@@ -57,7 +57,7 @@ func TestEncodePanicsOnWhatTheFormatCannotHold(t *testing.T) {
 		"no room":         func() { Encode(room[:24], &Header{Type: TypePut}, []byte("k"), nil, true) },
 		"void of nothing": func() { EncodeVoid(room, 0) },
 		"void of 12":      func() { EncodeVoid(room, 12) },
-		"no room to seal": func() { c := NewChain(1); c.PutSeal(room[:15], false) },
+		"no room to seal": func() { c := NewChain(1); c.PutSeal(room[:SealBytes-1], 1, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -86,7 +86,7 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 		"encode": func() { Encode(b, h, key, value, true) },
 		"finish": func() { Finish(PtrOf(b)) },
 		"chain":  func() { chain.Add(PtrOf(b)) },
-		"seal":   func() { chain.PutSeal(b[128:], false) },
+		"seal":   func() { chain.PutSeal(b[128:], 1, false) },
 		"place":  func() { found += int(PlaceOf(1, key).Slot()) },
 		"read":   func() { found += len(PtrOf(b).Key()) + PtrOf(b).ValueLen() },
 	} {

@@ -126,7 +126,7 @@ func mend(b []byte) (end int) {
 			continue
 		}
 		closed := p.Flags() == sealClosed
-		if chain.PutSeal(b[off-n:], closed); closed {
+		if chain.PutSeal(b[off-n:], p.Batch(), closed); closed {
 			return off
 		}
 		end = off

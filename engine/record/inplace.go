@@ -18,6 +18,9 @@ func (p Ptr) Rewrite(value []byte, expireAt int64) {
 	p.setFront(front&^(flagPadMask<<8) | pad<<8)
 }
 
+// Batch returns the number of the batch that the seal p ends.
+func (p Ptr) Batch() BatchID { return BatchID(*(*uint64)(unsafe.Add(p.p, sealBatch))) }
+
 // IsClosingSeal tells whether b is a seal that closes its segment. It checks
 // the form only; the sum is the scan's business.
 func IsClosingSeal(b []byte) bool {

@@ -55,7 +55,7 @@ func BenchmarkChainAdd(b *testing.B) {
 func BenchmarkPutSeal(b *testing.B) {
 	chain, dst := NewChain(1), make([]byte, SealBytes)
 	for b.Loop() {
-		chain.PutSeal(dst, false)
+		chain.PutSeal(dst, 1, false)
 	}
 }
 

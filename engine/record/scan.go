@@ -14,6 +14,8 @@ type Extent struct {
 	Closed  bool  // The last good seal closes the segment.
 	Chain   Chain // Of the entries up to End; appending goes on from here.
 
+	Batch BatchID // Of the last good seal.
+
 	// Torn tells that something lies beyond End: a batch that did not arrive
 	// whole. LostBytes is how far it reaches.
 	Torn      bool
@@ -26,6 +28,10 @@ type ScanOptions struct {
 	Closed    bool // The segment was closed and stored: all of it must be there.
 	DurableTo int  // Bytes that were surely stored, up to the end of a seal.
 	SkipCRC   bool // Trust the payloads. Headers and seals are checked all the same.
+
+	// Only ends the scan at the first seal of a batch that it says no to, as if
+	// that batch had not arrived. Nil takes all.
+	Only func(BatchID) bool
 }
 
 // Scan is ScanWith of a segment that nothing is known about.
@@ -46,7 +52,7 @@ func Scan(seg []byte, id SegmentID) (Extent, error) {
 //
 // What follows a closing seal is no part of the segment. It is only counted.
 func ScanWith(seg []byte, id SegmentID, o ScanOptions) (Extent, error) {
-	s := scan{seg: seg, id: id, skipCRC: o.SkipCRC, chain: NewChain(id)}
+	s := scan{seg: seg, id: id, skipCRC: o.SkipCRC, only: o.Only, chain: NewChain(id)}
 	s.good.Chain = s.chain
 	reason, err := s.run()
 	ext := s.good
@@ -69,6 +75,7 @@ type scan struct {
 	seg     []byte
 	id      SegmentID
 	skipCRC bool
+	only    func(BatchID) bool
 
 	off     int
 	entries int
@@ -143,10 +150,15 @@ func (s *scan) take(n int) {
 // seal accepts all before off, if the seal b says the same.
 func (s *scan) seal(b []byte) (reason string) {
 	tail := uint64(s.chain.sealSum(b)) | sealEndMark<<56
-	if binary.LittleEndian.Uint64(b[frontBytes:]) != tail {
+	if binary.LittleEndian.Uint64(b[sealSumAt:]) != tail {
 		return "seal does not match the entries before it"
 	}
+	n := PtrOf(b).Batch()
+	if s.only != nil && !s.only(n) {
+		return "a batch that does not count"
+	}
 	s.off += SealBytes
+	s.good.Batch = n
 	s.good.End = s.off
 	s.good.Batches++
 	s.good.Entries = s.entries

@@ -9,7 +9,7 @@ import (
 func TestScanReturnsAllThatIsSealed(t *testing.T) {
 	b := threeBatches()
 	got, err := Scan(b.seg, testID)
-	want := Extent{End: b.off, Batches: 3, Entries: 8, Chain: b.chain}
+	want := Extent{End: b.off, Batches: 3, Entries: 8, Chain: b.chain, Batch: b.batch}
 	if err != nil || got != want {
 		t.Fatalf("%+v, %v; want %+v", got, err, want)
 	}
@@ -240,6 +240,54 @@ func TestAppendingGoesOnFromAnExtent(t *testing.T) {
 	got, err := ScanWith(b.seg, testID, ScanOptions{Closed: true})
 	if err != nil || got.End != again.off || got.Entries != ext.Entries+1 || got.Chain.Sum() != again.chain.Sum() {
 		t.Fatalf("%+v, %v; want end %d", got, err, again.off)
+	}
+}
+
+func TestAScanMayEndBeforeAnyBatch(t *testing.T) {
+	b := threeBatches()
+	for n := range BatchID(4) {
+		got, err := ScanWith(b.seg, testID, ScanOptions{Only: func(batch BatchID) bool { return batch < testBatch+n }})
+		want, last := 0, BatchID(0)
+		if n > 0 {
+			want, last = b.ends[n-1], testBatch+n-1
+		}
+		if err != nil || got.End != want || got.Batch != last || got.Torn != (n < 3) {
+			t.Fatalf("%d batches: %+v, %v; want end %d", n, got, err, want)
+		}
+	}
+}
+
+func TestAPrefixEndsBeforeTheFirstBatchThatIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		safe BatchID
+		seen []BatchID
+		want BatchID
+	}{
+		{"nothing", 0, nil, 0},
+		{"the first is missing", 0, []BatchID{2, 3}, 0},
+		{"none is missing, in any order", 0, []BatchID{3, 1, 2}, 3},
+		{"one is missing", 0, []BatchID{5, 1, 2, 4}, 2},
+		{"what is safe need not be seen", 7, []BatchID{8, 9}, 9},
+		{"what is safe may be seen", 7, []BatchID{5, 6, 7, 8}, 8},
+		{"some of what is safe is gone", 7, []BatchID{2, 5, 8, 10}, 8},
+		{"seen twice", 1, []BatchID{2, 2, 3, 3, 5}, 3},
+		{"all of it is safe", 7, []BatchID{1, 2}, 7},
+		{"the number runs over", 1<<64 - 1, []BatchID{1}, 1<<64 - 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Prefix(c.safe, c.seen); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAPlaceForASealIsTouchedWithoutATrace(t *testing.T) {
+	b := make([]byte, SealBytes)
+	TouchSeal(b)
+	if len(trimZeroes(b)) != 0 {
+		t.Fatalf("%x", b)
 	}
 }
 

@@ -9,7 +9,7 @@ const (
 	// SegmentHeaderBytes is the length of the first entry of every segment.
 	SegmentHeaderBytes = 64
 	// FormatVersion is what this package writes, and all it reads.
-	FormatVersion = 1
+	FormatVersion = 2
 )
 
 // SegmentInfo is what a segment says of itself.

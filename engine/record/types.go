@@ -5,6 +5,11 @@ import "strconv"
 // SegmentID numbers the segments of a log: it only grows and is never reused.
 type SegmentID uint64
 
+// BatchID numbers the sealed batches of a log over all its heads, without a
+// gap and in an order in which each comes after those that it builds on. Zero
+// is for segments whose batches have no order: those of a volatile log.
+type BatchID uint64
+
 // LogID names the log of one primary.
 type LogID uint64
 

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/hlog"
+import (
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // Writers that are out of memory wait for the cleaner. They need not wait for
 // the disk too: a segment whose records live elsewhere gives its memory back at
@@ -14,7 +17,7 @@ const mostCondemned = 64
 // condemned is a cleaned segment whose file waits for a sync.
 type condemned struct {
 	cleaning
-	sync int64 // number of the sync
+	after record.BatchID // the last batch with copies
 }
 
 // condemn relocates what is alive in closed segments and frees their memory.
@@ -29,10 +32,10 @@ func (st *Store) condemn(segs ...*hlog.Segment) error {
 		return err
 	}
 	st.log.SealAll()
-	next := st.log.NextSync()
+	last := st.log.Last()
 	for i := range all {
 		if st.vacate(all[i].seg) {
-			st.condemned[all[i].seg] = condemned{all[i], next}
+			st.condemned[all[i].seg] = condemned{all[i], last}
 			continue
 		}
 		if err := st.drop(all[i : i+1]); err != nil {
@@ -80,7 +83,7 @@ func (st *Store) bury(now bool) error {
 		}
 	}
 	for s, c := range st.condemned {
-		if !st.log.HasSynced(c.sync) {
+		if st.log.Synced() < c.after {
 			continue
 		}
 		if err := c.drop(); err != nil {

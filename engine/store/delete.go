@@ -17,11 +17,15 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 	for round := 0; ; round++ {
 		old, st := ss.find(k, &pr)
 		if st != OK {
+			ss.noteAbsence(k.Place)
 			return st
 		}
 		ver := versionOf(old)
 		if expect != nil && !ss.asExpected(k, old, ver, expect) {
 			return Conflict
+		}
+		if a := pr.Address(); !ss.st.log.Stable(a) {
+			ss.note(a) // The reply tells that it was there.
 		}
 		gone := ss.expired(old)
 		switch st := ss.remove(k, &pr, old, ver); {
@@ -69,7 +73,11 @@ func (ss *Session) bury(k *Key, ver uint64, swing func(record.Address) bool) Sta
 	}
 	var h horizon
 	e := tombstone(ss.st, k.Table, ver, &h)
-	return ss.publish(k, &e, swing)
+	if !ss.st.logged {
+		return ss.publish(k, &e, swing)
+	}
+	was := ss.openGrave(k.Place)
+	return ss.publish(k, &e, func(a record.Address) bool { return ss.markGrave(k.Place, was, a) && swing(a) })
 }
 
 // horizon is the value of a tombstone: a segment's id.

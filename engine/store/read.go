@@ -61,6 +61,7 @@ var errUnreadable = errors.New("a large value lacks some of its pieces: run 'ost
 
 // absent is the view of a key that is not there.
 func (ss *Session) absent(k *Key) View {
+	ss.noteAbsence(k.Place)
 	return View{floor: ss.st.floors.of(k.Place).Load()}
 }
 

@@ -66,12 +66,12 @@ func (st *Store) recover(ctx context.Context) (err error) {
 	return nil
 }
 
-// replay is the recovery of one store.
+// replay is the recovery of one store. Segments that were closed come first:
+// the log must know all of them to tell which batches of the others count.
 type replay struct {
 	st     *Store
 	total  int64
 	frames int64 // how many segments fit in memory
-	next   atomic.Int64
 	done   atomic.Int64
 	mu     sync.Mutex
 	errs   []error
@@ -80,20 +80,17 @@ type replay struct {
 
 func (r *replay) run(found []hlog.Found) error {
 	r.st.opts.Progress(Progress{Stage: "recovery", Total: r.total, Unit: "segments"})
-	workers := min(r.st.opts.Heads+1, len(found))
-	var wg sync.WaitGroup
-	parts := make([]deferred, workers)
-	for w := range workers {
-		ss, err := r.st.NewSession()
-		if err != nil {
-			return err
-		}
-		defer ss.Close()
-		wg.Go(func() { r.work(ss, found, &parts[w]) })
+	closed, tails := divide(found)
+	parts := make([]deferred, r.st.opts.Heads+1)
+	if err := r.all(closed, r.frames-int64(len(tails)), parts); err != nil {
+		return err
 	}
-	wg.Wait()
-	if len(r.errs) > 0 {
-		return errors.Join(r.errs...)
+	tails, err := r.st.log.Resume(tails)
+	if err != nil {
+		return err
+	}
+	if err := r.all(tails, r.frames, parts); err != nil {
+		return err
 	}
 	if err := r.st.finishReplay(parts); err != nil {
 		return err
@@ -107,16 +104,44 @@ func (r *replay) run(found []hlog.Found) error {
 	return nil
 }
 
+// divide tells segments that were closed from those that were not.
+func divide(found []hlog.Found) (closed, tails []hlog.Found) {
+	for _, f := range found {
+		if f.Closed {
+			closed = append(closed, f)
+		} else {
+			tails = append(tails, f)
+		}
+	}
+	return closed, tails
+}
+
+// all replays segments in parallel, as many of them into memory as it has frames.
+func (r *replay) all(found []hlog.Found, frames int64, parts []deferred) error {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for w := range min(len(parts), len(found)) {
+		ss, err := r.st.NewSession()
+		if err != nil {
+			return err
+		}
+		defer ss.Close()
+		wg.Go(func() { r.work(ss, found, &next, frames, &parts[w]) })
+	}
+	wg.Wait()
+	return errors.Join(r.errs...)
+}
+
 // work replays segments, the newest first: those are to be in memory, and
 // fewer entries are replaced that way.
-func (r *replay) work(ss *Session, found []hlog.Found, later *deferred) {
+func (r *replay) work(ss *Session, found []hlog.Found, next *atomic.Int64, frames int64, later *deferred) {
 	for {
-		n := r.next.Add(1) - 1
+		n := next.Add(1) - 1
 		if n >= int64(len(found)) || r.failed() {
 			return
 		}
 		f := found[int64(len(found))-1-n]
-		if err := r.segment(ss, f, n < r.frames, later); err != nil {
+		if err := r.segment(ss, f, n < frames, later); err != nil {
 			if !errors.Is(err, ErrIndexFull) { // That is not the segment's fault.
 				err = &RecoveryError{f.ID, err}
 			}
@@ -144,9 +169,6 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferre
 	s, err := r.st.log.Adopt(f, inFrame)
 	if err != nil {
 		return err
-	}
-	if s.End() == 0 {
-		return r.st.log.Remove(s, false)
 	}
 	if !inFrame {
 		r.mu.Lock()

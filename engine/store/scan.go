@@ -46,6 +46,9 @@ func (ss *Session) visit(t *table, pr *index.Probe) (View, []byte, Status) {
 	if p.Table() != t.id || p.Type() != record.TypePut || ss.expired(p) {
 		return View{}, nil, NotFound
 	}
+	if !ss.st.log.Stable(a) {
+		ss.note(a)
+	}
 	key := p.Key()
 	v := View{Version: p.Version() &^ record.VersionLock, ExpireAt: p.ExpireAt(), Kind: p.Kind(), at: a, live: true}
 	return v, key, OK

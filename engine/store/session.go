@@ -26,9 +26,9 @@ type Session struct {
 	usual  int  // bytes of the last record that a batch read
 	old    View // what RMW shows; here, so that it need not be allocated
 
-	arena  arena // copies that views point to, until End
-	need   needs // what must be durable before replies go out
-	tx     txn   // the open transaction
+	arena  arena          // copies that views point to, until End
+	need   record.BatchID // must be durable before replies go out; see Ticket
+	tx     txn            // the open transaction
 	cold   []wanted
 	stash  map[record.Address]fetched
 	fresh  bool     // the stash is for the next round

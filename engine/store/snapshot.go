@@ -18,7 +18,9 @@ import (
 
 // A snapshot of the index spares recovery the replay of all segments that were
 // closed when it began, its base: only the log's tail behind it is replayed.
-// It is taken while everything goes on, and it need not be of one moment:
+// The base ends at one moment over all heads. Else a record could be in the tail
+// and the tombstone that came after it in the base, where nobody reads it.
+// The rest is taken while everything goes on, and need not be of one moment:
 //
 //   - what an entry says of the base was true at some time during the snapshot;
 //   - what changed since the base was closed is in the tail, with a higher version,
@@ -54,11 +56,11 @@ type snapshotSegment struct {
 
 // writeSnapshot takes a snapshot of a logged store.
 func (st *Store) writeSnapshot(ctx context.Context) error {
-	st.log.RotateAll()
+	base := st.log.Cut()
 	if err := st.log.Sync(); err != nil {
 		return err
 	}
-	w, err := st.newSnapshotWriter()
+	w, err := st.newSnapshotWriter(base)
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ type baseSegment struct {
 	sum    hlog.Summary
 }
 
-func (st *Store) newSnapshotWriter() (*snapshotWriter, error) {
+func (st *Store) newSnapshotWriter(base []*hlog.Segment) (*snapshotWriter, error) {
 	stream, err := st.dev.CreateStream(snapshotMeta)
 	if err != nil {
 		return nil, err
@@ -121,7 +123,7 @@ func (st *Store) newSnapshotWriter() (*snapshotWriter, error) {
 		st: st, ss: ss, sum: sum, stream: stream, out: bufio.NewWriterSize(io.MultiWriter(stream, sum), 1<<20),
 		base: map[uint32]baseSegment{}, tables: map[record.TableID]uint8{chunkTable: chunkTableNumber},
 	}
-	w.describe()
+	w.describe(base)
 	return w, nil
 }
 
@@ -130,8 +132,9 @@ func (w *snapshotWriter) close() {
 	w.stream.Close()
 }
 
-// describe fixes what belongs to the base.
-func (w *snapshotWriter) describe() {
+// describe fixes what belongs to the base: the segments given, but for those
+// that were cleaned away meanwhile.
+func (w *snapshotWriter) describe(base []*hlog.Segment) {
 	w.ss.guard.Enter()
 	defer w.ss.guard.Leave()
 	w.info = snapshotHead{Millis: w.st.opts.Now(), Next: w.st.log.NextID(), ChunkIDs: w.st.chunkIDs.Load()}
@@ -142,8 +145,8 @@ func (w *snapshotWriter) describe() {
 			w.info.Tables = append(w.info.Tables, id)
 		}
 	}
-	for _, s := range w.st.log.Segments() {
-		if !s.Closed() {
+	for _, s := range base {
+		if w.st.log.ByID(s.ID) != s {
 			continue
 		}
 		sum := w.st.log.Summarize(s)

@@ -32,16 +32,22 @@ func newBench(t *testing.T, d Durability) *bench {
 	b.o = Options{Durability: d, SegmentBytes: 64 << 10, Heads: 2, Device: b.dev, Now: b.now.Load}
 	b.st = b.open(b.dev)
 	for i := range b.ss {
-		ss, err := b.st.NewSession()
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.ss[i] = ss
+		b.ss[i] = b.session()
 	}
-	if b.ss[0].head == b.ss[1].head {
-		t.Fatal("both sessions are on one head")
+	for b.ss[0].head == b.ss[1].head { // The sweeper's session may come in between.
+		b.ss[1].Close()
+		b.ss[1] = b.session()
 	}
 	return b
+}
+
+func (b *bench) session() *Session {
+	b.t.Helper()
+	ss, err := b.st.NewSession()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return ss
 }
 
 func (b *bench) open(dev *device.Memory) *Store {
@@ -324,14 +330,11 @@ func TestATicketKnowsAllHeadsThatItLeansOn(t *testing.T) {
 	}
 	ticket := ss.Seal()
 	ss.End()
-	if got := ticket.n + len(ticket.more); got != 7 {
-		t.Fatalf("the ticket leans on %d heads, want 7", got)
-	}
 	if err := ss.WaitDurable(ticket); err != nil {
 		t.Fatal(err)
 	}
 	for n, other := range all[1:] {
-		if other.head.Durable() < other.head.Sealed() {
+		if !st.log.Durable(other.head.Batch()) || other.head.Batch() == 0 {
 			t.Errorf("head %d is not durable", n)
 		}
 	}

@@ -28,6 +28,7 @@ type Store struct {
 
 	tables   tables
 	floors   *floors
+	graves   *graves
 	revisits *revisits
 	chunkIDs atomic.Uint64
 	limit    atomic.Int64 // memory, in bytes
@@ -76,6 +77,7 @@ func Open(o Options) (*Store, error) {
 		dev:      o.Device,
 		epoch:    epoch.New(maxSessions),
 		floors:   new(floors),
+		graves:   new(graves),
 		revisits: new(revisits),
 		readers:  newReaders(64),
 		open:     map[*Session]struct{}{},

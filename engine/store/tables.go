@@ -215,9 +215,12 @@ func (st *Store) dropTables(f func(byDB []*table)) error {
 }
 
 // changeTables changes the map of databases, after all that was written before:
-// the map is in its file at once, what was written is when it is sealed.
+// the map is in its file at once, and no crash may keep it without that.
 func (st *Store) changeTables(f func(byDB []*table)) error {
 	st.log.SealAll()
+	if err := st.log.Sync(); err != nil {
+		return err
+	}
 	return st.tables.change(st.saveTables, f)
 }
 

@@ -29,7 +29,8 @@ type lockedKey struct {
 	held bool // old's version lock is ours
 	op   txnOp
 	e    entry
-	view View // what a read sees after op
+	view View   // what a read sees after op
+	was  uint64 // the last tombstone of its stripe
 }
 
 type txnOp uint8
@@ -259,6 +260,18 @@ func (ss *Session) commit() Status {
 	if total > ss.st.log.MaxEntry() {
 		return ss.fail(fmt.Errorf("%w: the writes of a transaction take %d bytes, at most %d are possible", ErrTooLarge, total, ss.st.log.MaxEntry()))
 	}
+	for round := 0; ; round++ {
+		ss.openGraves()
+		if st := ss.appendAll(total); st != Conflict {
+			return st
+		}
+		yield(round)
+	}
+}
+
+// appendAll writes the batch, of so many bytes, and shows it. Conflict: a
+// session of another head has buried a neighbour of a key meanwhile.
+func (ss *Session) appendAll(total int) Status {
 	h := ss.head
 	h.Lock()
 	defer h.Unlock()
@@ -269,6 +282,9 @@ func (ss *Session) commit() Status {
 		if at, room, err = reserve(h, total, total == ss.buried()); err != nil {
 			return ss.fail(err)
 		}
+	}
+	if !ss.markGraves(at) {
+		return Conflict
 	}
 	ss.encodeAll(room)
 	ss.showAll(at)
@@ -345,6 +361,29 @@ func (ss *Session) buried() (n int) {
 // logs tells whether the key's write has an entry in the log.
 func (lk *lockedKey) logs(st *Store) bool {
 	return lk.op == opPut || lk.op == opDelete && st.replayed()
+}
+
+// openGraves prepares for the transaction's tombstones.
+func (ss *Session) openGraves() {
+	for i := range ss.tx.keys {
+		if lk := &ss.tx.keys[i]; lk.op == opDelete && ss.st.logged {
+			lk.was = ss.openGrave(lk.key.Place)
+		}
+	}
+}
+
+// markGraves marks the transaction's tombstones, its first entry at a.
+func (ss *Session) markGraves(a record.Address) bool {
+	for i := range ss.tx.keys {
+		lk := &ss.tx.keys[i]
+		if lk.op == opDelete && ss.st.logged && !ss.markGrave(lk.key.Place, lk.was, a) {
+			return false
+		}
+		if lk.logs(ss.st) {
+			a += record.Address(lk.e.size(&lk.key))
+		}
+	}
+	return true
 }
 
 func (ss *Session) encodeAll(room []byte) {

@@ -120,7 +120,7 @@ func (w *world) meanwhile(f func()) {
 		wg.Go(func() {
 			for !stop.Load() && !w.t.Failed() {
 				o.step()
-				w.pace(&stop)
+				pace(w.t, w.dev, 400*w.opts.SegmentBytes, &stop)
 			}
 		})
 	}
@@ -129,12 +129,12 @@ func (w *world) meanwhile(f func()) {
 
 // pace holds a session back while the cleaner is far behind: a handful of keys
 // is alive in all this.
-func (w *world) pace(stop *atomic.Bool) {
+func pace(t testing.TB, d *device.Memory, most int, stop *atomic.Bool) {
 	if !comes(func() bool {
-		used, _, _ := w.dev.Usage()
-		return used < int64(400*w.opts.SegmentBytes) || stop.Load()
+		used, _, _ := d.Usage()
+		return used < int64(most) || stop.Load()
 	}) {
-		w.t.Error("the cleaner does not catch up")
+		t.Error("the cleaner does not catch up")
 	}
 }
 
@@ -200,9 +200,6 @@ func (w *world) die(d death) (*device.Memory, bounds) {
 		}
 	}
 	b.sums.most = w.shared.issued()
-	// A checkpoint is of one moment. Logged heads are synced one after the other, so
-	// power may take a transaction and leave one that used its result.
-	b.sums.exact = !d.power || w.opts.Durability == store.Checkpoint
 	b.now = w.clock.Load()
 	return clone, b
 }
@@ -283,7 +280,7 @@ func (w *world) whole() bounds {
 			b.most = append(b.most, h.last())
 		}
 	}
-	b.sums.least, b.sums.most, b.sums.exact = w.shared.issued(), w.shared.issued(), true
+	b.sums.least, b.sums.most = w.shared.issued(), w.shared.issued()
 	b.now = w.clock.Load()
 	return b
 }
