@@ -33,6 +33,7 @@ type Segment struct {
 	frame   *frame
 	mapping []byte
 	remote  atomic.Bool // the blob tier holds it
+	vacated atomic.Bool // nothing in it is alive, and its memory is free
 	gone    bool
 	io      sync.RWMutex // held shared while bytes are read without a guard, so that nothing is freed meanwhile
 
@@ -178,6 +179,9 @@ func (l *Log) Bytes(s *Segment) []byte {
 	}
 	return unsafe.Slice((*byte)(base), s.End())
 }
+
+// Vacated tells whether the segment only waits for its Remove.
+func (s *Segment) Vacated() bool { return s.vacated.Load() }
 
 // Remove drops a segment in which nothing is live. Guards of now may still
 // read it; its memory and slot are free for others once they have passed. Its

@@ -225,6 +225,7 @@ func (l *Log) Vacate(s *Segment) bool {
 		return false
 	}
 	at.setBase(nil)
+	s.vacated.Store(true)
 	l.mu.Unlock()
 	l.afterGuards(func() { l.free(s) })
 	return true

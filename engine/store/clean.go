@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -34,7 +33,7 @@ const (
 func (st *Store) dropDead() {
 	var dead []*hlog.Segment
 	for _, s := range st.log.Segments() {
-		if s.Closed() && st.log.Live(s) <= 0 && !st.isCondemned(s) {
+		if s.Closed() && st.log.Live(s) <= 0 && !s.Vacated() {
 			dead = append(dead, s)
 		}
 	}
@@ -69,7 +68,7 @@ func (st *Store) garbage() float64 {
 	var used, live int64
 	oldest := st.log.Oldest(0)
 	for _, s := range st.log.Segments() {
-		if s.Closed() && !st.isCondemned(s) {
+		if s.Closed() && !s.Vacated() {
 			used += int64(st.opts.SegmentBytes)
 			live += st.alive(s, oldest)
 		}
@@ -83,7 +82,7 @@ func (st *Store) garbage() float64 {
 // victim chooses the segment whose cleaning pays most, if any holds at least
 // that much garbage.
 func (st *Store) victim(least float64, ok func(*hlog.Segment) bool) *hlog.Segment {
-	if found := st.victims(least, ok); len(found) > 0 {
+	if found := st.victims(1, least, ok); len(found) > 0 {
 		return found[0].seg
 	}
 	return nil
@@ -96,11 +95,11 @@ type victim struct {
 	score float64
 }
 
-// victims lists what is worth cleaning, the best first.
-func (st *Store) victims(least float64, ok func(*hlog.Segment) bool) (found []victim) {
+// victims lists up to n segments that are worth cleaning, the best first.
+func (st *Store) victims(n int, least float64, ok func(*hlog.Segment) bool) (best []victim) {
 	now, oldest := st.opts.Now(), st.log.Oldest(0)
 	for _, s := range st.log.Segments() {
-		if !s.Closed() || !ok(s) || st.isCondemned(s) {
+		if !s.Closed() || !ok(s) || s.Vacated() {
 			continue
 		}
 		bytes := max(st.alive(s, oldest), 0)
@@ -110,10 +109,16 @@ func (st *Store) victims(least float64, ok func(*hlog.Segment) bool) (found []vi
 			continue
 		}
 		age := float64(max(now-s.Created(), 1))
-		found = append(found, victim{s, bytes, gain * age / (1 + live)})
+		v := victim{s, bytes, gain * age / (1 + live)}
+		at := len(best)
+		for at > 0 && best[at-1].score < v.score {
+			at--
+		}
+		if at < n {
+			best = slices.Insert(best, at, v)[:min(len(best)+1, n)]
+		}
 	}
-	slices.SortFunc(found, func(a, b victim) int { return cmp.Compare(b.score, a.score) })
-	return found
+	return best
 }
 
 // gain is the share of a segment that cleaning would free. A little room at its
@@ -165,9 +170,8 @@ const mostVictims = 4
 func (st *Store) cleanInMemory(least float64) bool {
 	free := max(st.maxResident()-st.log.Resident()-1, 0) * int64(st.opts.SegmentBytes)
 	var chosen []*hlog.Segment
-	for _, v := range st.victims(least, st.log.InMemory) {
-		free -= v.live
-		if len(chosen) > 0 && (free < 0 || len(chosen) == mostVictims) {
+	for _, v := range st.victims(mostVictims, least, st.log.InMemory) {
+		if free -= v.live; free < 0 && len(chosen) > 0 {
 			break
 		}
 		chosen = append(chosen, v.seg)

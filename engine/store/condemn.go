@@ -93,11 +93,3 @@ func (st *Store) bury(now bool) error {
 	}
 	return nil
 }
-
-// isCondemned tells whether a segment was cleaned and only waits for its end.
-func (st *Store) isCondemned(s *hlog.Segment) bool {
-	st.cleaning.Lock()
-	defer st.cleaning.Unlock()
-	_, ok := st.condemned[s]
-	return ok
-}

@@ -55,7 +55,7 @@ func (st *Store) moveOldest() bool {
 	if !first.Closed() {
 		return st.log.Retire(first)
 	}
-	if st.isCondemned(first) {
+	if first.Vacated() {
 		return false // It will be gone in a moment.
 	}
 	if err := st.clean(first); err != nil {
