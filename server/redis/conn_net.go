@@ -33,6 +33,7 @@ type netState struct {
 	held      int    // rounds whose replies wait to become durable
 	softSince int64  // when the soft output limit was first exceeded, 0 if it is not
 	slot      int    // in loop.conns
+	met       uint32 // the gatherer's window in which it was served last
 	failure   error  // a fetch failed: the next command answers this
 
 	bulky  bool // its last reply was large

@@ -87,6 +87,7 @@ type loop struct {
 	yielded     int64
 
 	load     loadMeter
+	gather   gatherer
 	balancer balancer
 	drowsy   bool         // so little to do that it need not wake to say so
 	num      atomic.Int64 // len(conns), for others
@@ -145,6 +146,7 @@ func (l *loop) events() []unix.EpollEvent {
 	if len(l.again) > 0 || len(l.ready) > 0 {
 		return l.poller.poll()
 	}
+	l.gather.rest(l.load.utilisation())
 	return l.poller.wait(l.patience())
 }
 
@@ -189,6 +191,7 @@ func (l *loop) round(events []unix.EpollEvent) {
 		l.handle(int(e.Fd), e.Events)
 	}
 	l.finish()
+	l.gather.round(l.load.mark, l.tally.calls)
 	l.tally.publish(l.load.lap(), l.srv.settings.slowlogMicros.Load())
 	l.housekeep()
 }
@@ -218,6 +221,7 @@ func (l *loop) serve(c *conn, ready uint32) {
 	case n.closed || ready&^writable == 0 || n.more:
 		// Closed by the write; or nothing to read; or not its turn to read.
 	case !n.waits() && !n.eof:
+		l.gather.meet(n)
 		l.read(c)
 	case ready&hungUp != 0:
 		l.close(c) // Nobody is left to answer.
