@@ -12,12 +12,18 @@ import (
 //	    hand connections to the coolest active loop, or to a further one
 //	all loops together below coolLoad of one loop less, for coolWindows:
 //	    the last loop hands its connections back
+//
+// Loops with thin rounds, a few commands each, spend most of their time on being
+// woken. One loop less gathers more in each round (see gatherer), and needs about
+// half of the time for it: then thinLoad and thinWindows count.
 const (
 	balanceMillis = 50
 	hotLoad       = 0.9
 	hotWindows    = 4
 	coolLoad      = 0.6
 	coolWindows   = 40
+	thinLoad      = 1.1
+	thinWindows   = 10
 	restWindows   = 10 // after a move
 	idleCores     = 0.5
 )
@@ -78,15 +84,18 @@ func (l *loop) shed(share float64, active int) {
 
 // giveBack retires the last loop when the others can do its work too.
 func (l *loop) giveBack(active int) {
-	sum := 0.0
+	sum, load, windows := 0.0, thinLoad, thinWindows
 	for _, other := range l.srv.startedLoops()[:active] {
 		sum += other.load.utilisation()
+		if !other.thin.Load() {
+			load, windows = coolLoad, coolWindows
+		}
 	}
-	if sum > coolLoad*float64(active-1) {
+	if sum > load*float64(active-1) {
 		l.balancer.cool = 0
 		return
 	}
-	if l.balancer.cool++; l.balancer.cool < coolWindows {
+	if l.balancer.cool++; l.balancer.cool < windows {
 		return
 	}
 	l.balancer.cool = 0
@@ -130,6 +139,7 @@ func (s *Server) activate(active int) *loop {
 // housekeep does what is due now and then, after a round.
 func (l *loop) housekeep() {
 	if share, ended := l.load.window(balanceMillis * time.Millisecond); ended {
+		l.thin.Store(l.gather.thin())
 		if l.srv.adaptive {
 			l.balance(share)
 		}

@@ -9,7 +9,7 @@ import (
 
 const (
 	// A crowd is so many connections served within gatherNanos.
-	gatherCrowd = 24
+	gatherCrowd = 12
 	gatherNanos = int64(time.Millisecond)
 	// A round with so many commands is worth its system calls.
 	gatherEnough = 16
@@ -30,6 +30,8 @@ type gatherer struct {
 	met    int    // connections served in it
 	crowd  int    // in the last one
 	calls  int64  // commands of the last round
+
+	rounds, total int64 // rounds, and commands in them, since thin was asked
 }
 
 // meet notes that a connection is served.
@@ -43,10 +45,21 @@ func (g *gatherer) meet(n *netState) {
 // round notes how many commands a round had that ends now.
 func (g *gatherer) round(now, calls int64) {
 	g.calls = calls
+	if calls > 0 {
+		g.rounds++
+		g.total += calls
+	}
 	if now-g.opened > gatherNanos {
 		g.opened, g.crowd, g.met = now, g.met, 0
 		g.window++
 	}
+}
+
+// thin tells whether the rounds since the last time had few commands each.
+func (g *gatherer) thin() bool {
+	thin := g.total < g.rounds*gatherEnough/2
+	g.rounds, g.total = 0, 0
+	return thin
 }
 
 // pays tells whether a rest would gather something.

@@ -88,6 +88,7 @@ type loop struct {
 
 	load     loadMeter
 	gather   gatherer
+	thin     atomic.Bool // rounds of the last window had few commands
 	balancer balancer
 	drowsy   bool         // so little to do that it need not wake to say so
 	num      atomic.Int64 // len(conns), for others
