@@ -18,6 +18,7 @@ func Commands() []*cobra.Command {
 		memoryCommand(),
 		recoveryCommand(),
 		largerCommand(),
+		fullCommand(),
 	}
 }
 

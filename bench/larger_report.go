@@ -14,7 +14,7 @@ func (o *largerOutcome) tables() []table {
 			grouped(int64(o.Records)), o.RecordBytes, bytesShort(o.DataBytes), bytesShort(o.BudgetBytes),
 			bytesShort(o.Resident.Total), bytesShort(o.DiskBytes)),
 		names: 2,
-		head:  []string{"what", "memory", "ops/s", "±", "ratio", "p50", "p99", "p99.9", "server CPU/op"},
+		head:  append([]string{"what", "memory"}, roundsHead...),
 	}
 	base := respResult{Rounds: o.HotWhole}
 	for _, row := range []struct {
@@ -25,14 +25,7 @@ func (o *largerOutcome) tables() []table {
 		{"GET, hot hundredth", "the budget", o.HotPart},
 		{"GET, all uniformly", "the budget", o.Cold},
 	} {
-		r := respResult{Rounds: row.rounds}
-		t.add(row.what, row.memory, rate(r.rate()),
-			fmt.Sprintf("%.0f%%", 50*spread(figures(r.Rounds, func(e respRound) float64 { return e.OpsPerSecond }))),
-			times(r.rate()/base.rate()),
-			r.latency(func(s workload.Summary) time.Duration { return s.P50 }),
-			r.latency(func(s workload.Summary) time.Duration { return s.P99 }),
-			r.latency(func(s workload.Summary) time.Duration { return s.P999 }),
-			decimals(r.cpu()/1e3, 2)+" µs")
+		t.add(append([]string{row.what, row.memory}, roundsRow(respResult{Rounds: row.rounds}, base)...)...)
 	}
 	for _, row := range []struct {
 		what string
@@ -45,6 +38,22 @@ func (o *largerOutcome) tables() []table {
 		t.add(row.what, "the budget", rate(row.rate), "-", "-", "-", "-", "-", "-")
 	}
 	return []table{t}
+}
+
+// roundsHead names what roundsRow tells of the rounds of one server beside those
+// of another.
+var roundsHead = []string{"ops/s", "±", "ratio", "p50", "p99", "p99.9", "server CPU/op"}
+
+func roundsRow(r, base respResult) []string {
+	return []string{
+		rate(r.rate()),
+		fmt.Sprintf("%.0f%%", 50*spread(figures(r.Rounds, func(e respRound) float64 { return e.OpsPerSecond }))),
+		times(r.rate() / base.rate()),
+		r.latency(func(s workload.Summary) time.Duration { return s.P50 }),
+		r.latency(func(s workload.Summary) time.Duration { return s.P99 }),
+		r.latency(func(s workload.Summary) time.Duration { return s.P999 }),
+		decimals(r.cpu()/1e3, 2) + " µs",
+	}
 }
 
 func (o *largerOutcome) notes() []string {

@@ -210,3 +210,18 @@ func TestEveryCommandHasExamples(t *testing.T) {
 		}
 	}
 }
+
+func TestFullMemoryOverwritesWhileMostOfItIsAlive(t *testing.T) {
+	got := decoded[fullOutcome](t, "full-memory", "--memory", "48", "--duration", "50ms", "--rounds", "1", "--clients", "8")
+	if len(got.Servers) != 2 || got.Servers[0].Records >= got.Servers[1].Records {
+		t.Fatalf("got %+v", got)
+	}
+	for _, c := range got.Servers {
+		if len(c.Rounds) != 1 || c.Rounds[0].OpsPerSecond <= 0 {
+			t.Errorf("with %.0f%% alive: %+v", 100*c.Live, c.Rounds)
+		}
+	}
+	if _, err := run(t, "full-memory", "--live", "1.5"); err == nil {
+		t.Error("a share above one was accepted")
+	}
+}
