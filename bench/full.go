@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,14 +30,9 @@ const indexBytes = 26
 type fullFlags struct {
 	commonFlags
 	serverFlags
-	memory     int
-	live       []float64
-	value      int
-	duration   time.Duration
-	rounds     int
-	pipeline   int
-	clients    int
-	durability string
+	loadFlags
+	memory int
+	live   []float64
 }
 
 func fullCommand() *cobra.Command {
@@ -63,14 +57,8 @@ random SETs on all of them in turns.`,
 	fl := cmd.Flags()
 	fl.IntVar(&f.memory, "memory", 600, "memory limit of each server in MiB")
 	fl.Float64SliceVar(&f.live, "live", []float64{0.30, 0.85}, "shares of the memory that live records and index take; ratios are to the first")
-	fl.IntVar(&f.value, "value", 100, "bytes of a value")
-	fl.DurationVar(&f.duration, "duration", 3*time.Second, "length of each round")
-	fl.IntVar(&f.rounds, "rounds", 5, "rounds on each server")
-	fl.IntVar(&f.pipeline, "pipeline", 16, "requests that a client sends at once")
-	fl.IntVar(&f.clients, "clients", 50, "connections")
-	fl.StringVar(&f.durability, "durability", "everysec", "durability of the servers")
-	fl.StringVar(&f.ostroProgram, "ostro-program", "", "the ostro to start (default: this one)")
-	fl.StringVar(&f.ostroArgs, "ostro-args", "", "further arguments for `ostro server`")
+	f.loadFlags.add(cmd, 5)
+	f.serverFlags.addOstro(cmd)
 	return cmd
 }
 
@@ -136,9 +124,7 @@ func (o *fullOutcome) start(ctx context.Context, p *progress, f fullFlags, live 
 		return err
 	}
 	n := uint64(live * float64(o.MemoryBytes) / float64(entryBytes(workload.Text30.Len(), f.value)+indexBytes))
-	o.Servers = append(o.Servers, fullCase{Live: live, Records: n, target: t, driver: &ownDriver{
-		f: respFlags{records: count(n), duration: f.duration, clients: f.clients, value: f.value},
-	}})
+	o.Servers = append(o.Servers, fullCase{Live: live, Records: n, target: t, driver: f.driver(n)})
 	value := make([]byte, f.value)
 	for generation := range uint64(2) {
 		p.begin("load %s records", grouped(int64(n)))

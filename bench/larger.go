@@ -28,14 +28,9 @@ const largerClaim = "data four times the memory budget stays readable and writab
 type largerFlags struct {
 	commonFlags
 	serverFlags
-	records    count
-	value      int
-	factor     float64
-	duration   time.Duration
-	rounds     int
-	pipeline   int
-	clients    int
-	durability string
+	loadFlags
+	records count
+	factor  float64
 }
 
 func largerCommand() *cobra.Command {
@@ -60,15 +55,9 @@ kill -9, restart, all of them read back again.`,
 	f.commonFlags.add(cmd)
 	fl := cmd.Flags()
 	fl.Var(&f.records, "records", "records to load")
-	fl.IntVar(&f.value, "value", 100, "bytes of a value")
 	fl.Float64Var(&f.factor, "factor", 4, "how many times larger than the memory budget the data is")
-	fl.DurationVar(&f.duration, "duration", 3*time.Second, "length of each round")
-	fl.IntVar(&f.rounds, "rounds", 3, "rounds of each measurement")
-	fl.IntVar(&f.pipeline, "pipeline", 16, "requests that a client sends at once")
-	fl.IntVar(&f.clients, "clients", 50, "connections")
-	fl.StringVar(&f.durability, "durability", "everysec", "durability of the servers: everysec or always")
-	fl.StringVar(&f.ostroProgram, "ostro-program", "", "the ostro to start (default: this one)")
-	fl.StringVar(&f.ostroArgs, "ostro-args", "", "further arguments for `ostro server`")
+	f.loadFlags.add(cmd, 3)
+	f.serverFlags.addOstro(cmd)
 	return cmd
 }
 
@@ -100,12 +89,15 @@ type larger struct {
 }
 
 func measureLarger(ctx context.Context, p *progress, f largerFlags) (*largerOutcome, error) {
+	if f.durability != "everysec" && f.durability != "always" {
+		return nil, fmt.Errorf("--durability %s would not survive the kill: use everysec or always", f.durability)
+	}
 	data := entryBytes(workload.Text30.Len(), f.value) * int64(f.records)
 	x := &larger{f: f, p: p, out: &largerOutcome{
 		Records: uint64(f.records), RecordBytes: workload.Text30.Len() + f.value,
 		DataBytes: data, BudgetBytes: max(leastBudget, int64(float64(data)/f.factor)),
 	}}
-	x.driver = &ownDriver{f: respFlags{records: f.records, duration: f.duration, clients: f.clients, value: f.value}}
+	x.driver = f.driver(uint64(f.records))
 	dir, err := os.MkdirTemp("", "ostro-bench-")
 	if err != nil {
 		return nil, fmt.Errorf("make a data directory: %w", err)

@@ -96,6 +96,13 @@ type serverFlags struct {
 	serverCPUs              string
 }
 
+// addOstro adds the flags of experiments that start nothing but Ostro.
+func (f *serverFlags) addOstro(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.ostroProgram, "ostro-program", "", "the ostro to start (default: this one)")
+	fl.StringVar(&f.ostroArgs, "ostro-args", "", "further arguments for `ostro server`")
+}
+
 func (f *serverFlags) add(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.BoolVar(&f.withRedis, "with-redis", false, "start a redis-server and measure it")
