@@ -339,3 +339,34 @@ func TestATicketKnowsAllHeadsThatItLeansOn(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAbsenceWaitsForItsTombstoneThoughAnotherDeletionFailed(t *testing.T) {
+	b := newBench(t, Always)
+	b.put(1, "neighbour", "on the other head", true)
+	b.put(0, "key", "value", true)
+	one, other := b.ss[0], b.ss[1]
+	one.Begin()
+	defer one.End()
+	other.Begin()
+	defer other.End()
+	k := one.Key(0, []byte("key"))
+	var pr index.Probe
+	old, st := other.find(&k, &pr)
+	if st != OK {
+		t.Fatal(st)
+	}
+	ver := versionOf(old)
+	if st := one.Delete(&k, nil); st != OK { // Both want to delete it; one is faster.
+		t.Fatal(st, one.Err())
+	}
+	if st := other.remove(&k, &pr, old, ver); st != Conflict {
+		t.Fatal(st, other.Err())
+	}
+	if _, st := other.Get(&k); st != NotFound {
+		t.Fatal(st, other.Err())
+	}
+	told, gone := other.Seal(), one.Seal()
+	if told.batch < gone.batch {
+		t.Fatalf("that the key is absent waits for batch %d, its tombstone is in %d", told.batch, gone.batch)
+	}
+}
