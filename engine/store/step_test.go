@@ -10,6 +10,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
 )
 
 // These tests put the background's steps and the sessions' in the one order
@@ -368,5 +369,28 @@ func TestAnAbsenceWaitsForItsTombstoneThoughAnotherDeletionFailed(t *testing.T) 
 	told, gone := other.Seal(), one.Seal()
 	if told.batch < gone.batch {
 		t.Fatalf("that the key is absent waits for batch %d, its tombstone is in %d", told.batch, gone.batch)
+	}
+}
+
+func TestWhoReadsAKeyTwiceInABatchDoesNotGoBackInTime(t *testing.T) {
+	b := newBench(t, EverySec)
+	b.put(0, "key", "old", true)
+	ss := b.ss[0]
+	ss.Begin()
+	defer ss.End()
+	k := ss.Key(0, []byte("key"))
+	keys := []Key{k, k}
+	var at [batchKeys]record.Address
+	ss.approach(keys, &at)
+	at[0] = 0 // Somebody had the bucket's lock at that moment.
+	b.put(1, "key", "new", true)
+	var views [2]View
+	var st [2]Status
+	ss.getAt(keys, &at, views[:], st[:])
+	if st != [2]Status{OK, OK} || string(views[0].Value) != "new" {
+		t.Fatal(st, string(views[0].Value))
+	}
+	if got := string(views[1].Value); got != "new" {
+		t.Fatalf("first it was %q, then %q", views[0].Value, got)
 	}
 }
