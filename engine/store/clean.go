@@ -319,9 +319,12 @@ func (c *cleaning) drop() error {
 	if err := c.st.leaveTier(c.seg); err != nil {
 		return err
 	}
+	if err := c.st.log.Remove(c.seg, c.st.named(c.seg.ID)); err != nil {
+		return err
+	}
 	c.st.work.cleaned.Add(1)
 	c.st.work.cleanedBytes.Add(int64(c.seg.End()))
-	return c.st.log.Remove(c.seg, c.st.named(c.seg.ID))
+	return nil
 }
 
 // keepSurvivors makes all that took the place of cleaned records as durable as

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,10 +10,12 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// cutter is a device that tells when a file is about to be cut.
+// cutter is a device that tells when a file is about to be cut, and asks whether
+// one may be removed.
 type cutter struct {
 	*device.Memory
 	before func()
+	remove func(record.SegmentID) error
 }
 
 type cutterFile struct {
@@ -26,8 +29,31 @@ func (c *cutter) Create(id record.SegmentID, bytes int) (device.File, error) {
 }
 
 func (f *cutterFile) Cut(bytes int64) error {
-	f.dev.before()
+	if f.dev.before != nil {
+		f.dev.before()
+	}
 	return f.File.Cut(bytes)
+}
+
+func (c *cutter) Remove(id record.SegmentID) error {
+	if c.remove != nil {
+		if err := c.remove(id); err != nil {
+			return err
+		}
+	}
+	return c.Memory.Remove(id)
+}
+
+// openOn opens the bench's store, with one session.
+func (b *bench) openOn(dev device.Device) {
+	b.t.Helper()
+	st, err := Open(Options{Durability: EverySec, SegmentBytes: 64 << 10, Heads: 1, Device: dev, Now: b.now.Load})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = st.Close() })
+	b.st = st
+	b.ss[0] = b.session()
 }
 
 func TestACondemnedSegmentStaysUntilItsSyncIsOver(t *testing.T) {
@@ -46,13 +72,8 @@ func TestACondemnedSegmentStaysUntilItsSyncIsOver(t *testing.T) {
 		}
 		b.passGuards()
 	}}
-	st, err := Open(Options{Durability: EverySec, SegmentBytes: 64 << 10, Heads: 1, Device: dev, Now: b.now.Load})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.st = st
-	defer st.Close()
-	b.ss[0] = b.session()
+	b.openOn(dev)
+	st := b.st
 	for n := 0; met.Load() == 0; n++ { // The sync of each second may come too early.
 		b.put(0, "key", fmt.Sprint(n), true)
 		if err := st.condemn(b.retire(0)); err != nil {
@@ -71,5 +92,38 @@ func TestACondemnedSegmentStaysUntilItsSyncIsOver(t *testing.T) {
 func (b *bench) passGuards() {
 	for b.st.epoch.Drain() > 0 || b.st.freeing() {
 		yield(9)
+	}
+}
+
+func TestASegmentThatCannotBeDroppedKeepsNoOther(t *testing.T) {
+	b := &bench{t: t}
+	b.now.Store(1000)
+	broken := errors.New("the file is immutable")
+	var stuck atomic.Uint64
+	dev := &cutter{Memory: device.NewMemory(), remove: func(id record.SegmentID) error {
+		if uint64(id) == stuck.Load() {
+			return broken
+		}
+		return nil
+	}}
+	b.openOn(dev)
+	for n := range 16 {
+		b.put(0, fmt.Sprint(n), "value", true)
+		seg := b.retire(0)
+		stuck.CompareAndSwap(0, uint64(seg.ID))
+		if err := b.st.condemn(seg); err != nil {
+			t.Fatalf("segment %d counts as not cleaned because of another: %v", seg.ID, err)
+		}
+		if err := b.st.log.Sync(); err != nil { // From here on it may go.
+			t.Fatal(err)
+		}
+	}
+	b.st.cleaning.Lock()
+	defer b.st.cleaning.Unlock()
+	if err := b.st.bury(true); !errors.Is(err, broken) || len(b.st.condemned) != 1 {
+		t.Fatalf("%v, and %d segments wait", err, len(b.st.condemned))
+	}
+	if n := b.st.Metrics().CleanedSegments; n != 15 {
+		t.Fatalf("%d of 15 segments count as cleaned", n)
 	}
 }
