@@ -36,24 +36,19 @@ func (st *Store) condemn(segs ...*hlog.Segment) error {
 	}
 	st.log.SealAll()
 	last := st.log.Last()
-	for i := range all {
-		if st.vacate(all[i].seg) {
-			st.condemned[all[i].seg] = condemned{all[i], last}
-			continue
-		}
-		if err := st.drop(all[i : i+1]); err != nil {
-			return err
-		}
+	for _, c := range all {
+		st.vacate(c.seg)
+		st.condemned[c.seg] = condemned{c, last}
 	}
 	st.log.AskSync()
 	st.buryOrTell(len(st.condemned) > mostCondemned)
 	return nil // The memory is free, and that is what was asked for.
 }
 
-func (st *Store) vacate(s *hlog.Segment) bool {
+func (st *Store) vacate(s *hlog.Segment) {
 	st.keeper.Begin()
 	defer st.keeper.End()
-	return st.log.Vacate(s)
+	st.log.Vacate(s)
 }
 
 // buryCondemned drops the condemned segments whose sync is over.

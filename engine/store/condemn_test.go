@@ -127,3 +127,65 @@ func TestASegmentThatCannotBeDroppedKeepsNoOther(t *testing.T) {
 		t.Fatalf("%d of 15 segments count as cleaned", n)
 	}
 }
+
+func TestAColdSegmentThatCannotBeDroppedKeepsNoOtherInMemory(t *testing.T) {
+	b := &bench{t: t}
+	b.now.Store(1000)
+	var stuck atomic.Uint64
+	b.openOn(&cutter{Memory: device.NewMemory(), remove: func(id record.SegmentID) error {
+		if uint64(id) == stuck.Load() {
+			return errors.New("the file is immutable")
+		}
+		return nil
+	}})
+	b.put(0, "cold", "value", true)
+	cold := b.retire(0)
+	b.put(0, "warm", "value", true)
+	warm := b.retire(0)
+	stuck.Store(uint64(cold.ID))
+	if err := b.st.cool(cold); err != nil || !b.st.evict(cold) {
+		t.Fatalf("a segment does not leave memory: %v", err)
+	}
+	if err := b.st.condemn(cold, warm); err != nil {
+		t.Fatal(err)
+	}
+	if b.st.log.InMemory(warm) {
+		t.Fatal("a cleaned segment stays in memory")
+	}
+	b.st.cleaning.Lock()
+	for s, c := range b.st.condemned {
+		if c.cold != nil {
+			t.Errorf("segment %d is in memory while it waits to be dropped", s.ID)
+		}
+	}
+	b.st.cleaning.Unlock()
+	for _, key := range []string{"cold", "warm"} {
+		if got := b.read(b.st, key); got != "value" {
+			t.Fatalf("%s is %q", key, got)
+		}
+	}
+}
+
+func TestADeadSegmentThatCannotBeReadKeepsNoOther(t *testing.T) {
+	b := newBench(t, EverySec)
+	b.put(0, "other", "keeps it until it is doomed", true)
+	b.put(0, "key", "first", true)
+	cold := b.retire(0)
+	b.put(0, "key", "second", true)
+	warm := b.retire(0)
+	if err := b.st.cool(cold); err != nil || !b.st.evict(cold) {
+		t.Fatalf("a segment does not leave memory: %v", err)
+	}
+	b.put(0, "key", "third", true)
+	for nth := range 1000 {
+		b.dev.Fail(device.OpRead, nth+1, errors.New("a bad sector"))
+	}
+	b.st.log.Doom(cold)
+	b.st.dropDead()
+	if b.st.log.InMemory(warm) {
+		t.Fatal("a dead segment stays in memory because of another")
+	}
+	if got := b.read(b.st, "key"); got != "third" {
+		t.Fatalf("key is %q", got)
+	}
+}
