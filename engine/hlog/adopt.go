@@ -24,6 +24,16 @@ func (f Found) Close() error { return f.file.Close() }
 // Bytes is the size of the segment's file.
 func (f Found) Bytes() int64 { return f.file.Size() }
 
+// End cuts the file of a segment that is known to have been closed and synced
+// at end: a loss of power may have undone the cut.
+func (f *Found) End(end uint32) error {
+	if f.Closed {
+		return nil
+	}
+	f.Closed = true
+	return f.file.Cut(int64(end))
+}
+
 // Find lists what the device holds, oldest first.
 func Find(d device.Device, segmentBytes int) ([]Found, error) {
 	ids, err := d.List()

@@ -214,21 +214,17 @@ func (l *Log) Evict(s *Segment) bool {
 	return true
 }
 
-// Vacate takes a frozen segment out of memory in which nothing is alive any
-// more, whether it is synced or not: its file stays until Remove. False if it
-// has no file, or no memory.
-func (l *Log) Vacate(s *Segment) bool {
-	l.mu.Lock()
-	at := l.slots.at(s.Slot)
-	if s.gone || s.file == nil || at.loadState() != stateFrozen || at.loadBase() == nil {
-		l.mu.Unlock()
-		return false
-	}
-	at.setBase(nil)
+// Vacate takes a frozen segment of a logged log out of memory, if it is there.
+// Nothing in it is alive any more. It may be synced or not: its file stays until
+// Remove.
+func (l *Log) Vacate(s *Segment) {
 	s.vacated.Store(true)
-	l.mu.Unlock()
-	l.afterGuards(func() { l.free(s) })
-	return true
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := l.slots.at(s.Slot); !s.gone && at.loadBase() != nil {
+		at.setBase(nil)
+		l.afterGuards(func() { l.free(s) })
+	}
 }
 
 // DropFile removes the local file of a segment that the blob tier holds.

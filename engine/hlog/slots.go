@@ -96,14 +96,21 @@ func (l *Log) Entry(a record.Address) (p record.Ptr, ok bool) {
 	return record.At(base, a.Offset()), true
 }
 
-// Sight is how the entry at an address may be read at the moment.
+// Sight is how the entry at an address may be read, as of the moment of See. What
+// is constant by then stays so; had a reader looked at the entry first, it might
+// have been updated in between for the last time.
 type Sight struct {
-	at *slot
-	a  record.Address
+	at    *slot
+	a     record.Address
+	state uint32
 }
 
-// See looks at the segment of the entry at a, once for all that a reader asks.
-func (l *Log) See(a record.Address) Sight { return Sight{l.slots.at(a.Slot()), a} }
+// See looks at the segment of the entry at a, once for all that a reader asks,
+// and before it reads any of it.
+func (l *Log) See(a record.Address) Sight {
+	at := l.slots.at(a.Slot())
+	return Sight{at, a, atomic.LoadUint32(&at.state)}
+}
 
 // Entry gives the entry; nil when it is not in memory.
 func (s Sight) Entry() record.Ptr {
@@ -115,13 +122,13 @@ func (s Sight) Entry() record.Ptr {
 }
 
 // Mutable tells whether the entry may be updated in place.
-func (s Sight) Mutable() bool { return atomic.LoadUint32(&s.at.state) == uint32(stateMutable) }
+func (s Sight) Mutable() bool { return s.state == uint32(stateMutable) }
 
 // Constant tells whether the entry cannot change any more, nor is about to be
 // forgotten: most can be read where they lie. A lock bit may be left in its
 // version: it means nothing.
 func (s Sight) Constant() bool {
-	st := state(atomic.LoadUint32(&s.at.state))
+	st := state(s.state)
 	return st == stateFrozen || st == stateLogged || st == stateStill
 }
 

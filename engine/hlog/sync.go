@@ -59,8 +59,11 @@ func (l *Log) syncHeads() error {
 	last, reaches := l.reached(heads)
 	err := l.syncReached(heads, reaches)
 	if err == nil {
-		l.synced.Store(uint64(last))
 		err = l.settled(heads, reaches)
+	}
+	if err == nil {
+		// Last, for whoever sees it may remove the segments that were just cut.
+		l.synced.Store(uint64(last))
 	}
 	if err != nil && l.syncErr.CompareAndSwap(nil, &err) {
 		l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)

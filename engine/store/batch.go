@@ -42,6 +42,11 @@ func (ss *Session) Prefetch(keys []Key) {
 func (ss *Session) getSome(keys []Key, views []View, st []Status) {
 	var at [batchKeys]record.Address
 	ss.approach(keys, &at)
+	ss.getAt(keys, &at, views, st)
+}
+
+// getAt reads records that approach has found at at.
+func (ss *Session) getAt(keys []Key, at *[batchKeys]record.Address, views []View, st []Status) {
 	for i := range keys {
 		if at[i] != 0 && ss.glance(&keys[i], at[i], &views[i]) {
 			ss.usual = len(views[i].Value) + len(keys[i].Bytes) + record.HeaderBytes
@@ -49,6 +54,11 @@ func (ss *Session) getSome(keys []Key, views []View, st []Status) {
 			continue
 		}
 		views[i], st[i] = ss.get(&keys[i])
+		for j := i + 1; j < len(keys); j++ {
+			if at[j] != 0 && keys[j].Place == keys[i].Place {
+				at[j] = 0 // It is of before this read, and who reads a key twice must not go back in time.
+			}
+		}
 	}
 }
 

@@ -26,19 +26,15 @@ const (
 	cleanStep = 256
 )
 
-// dropDead drops segments in which nothing is alive.
+// dropDead drops segments in which nothing is alive. One that cannot be, because
+// it is cold and unreadable, keeps no other.
 func (st *Store) dropDead() {
-	var dead []*hlog.Segment
 	for _, s := range st.log.Segments() {
 		if s.Closed() && st.log.Live(s) <= 0 && !s.Vacated() {
-			dead = append(dead, s)
+			if err := st.condemn(s); err != nil {
+				st.opts.Logger.Error("a dead segment could not be dropped", "segment", s.ID, "error", err)
+			}
 		}
-	}
-	if len(dead) == 0 {
-		return
-	}
-	if err := st.condemn(dead...); err != nil {
-		st.opts.Logger.Error("dead segments could not be dropped", "segment", dead[0].ID, "segments", len(dead), "error", err)
 	}
 }
 
@@ -204,6 +200,7 @@ func (c *cleaning) relocateAll() error {
 		off = next
 		runtime.Gosched()
 	}
+	c.cold = nil // A cleaning may wait for its end, with many others.
 	return nil
 }
 
@@ -216,9 +213,12 @@ func (c *cleaning) drop() error {
 	if err := c.st.leaveTier(c.seg); err != nil {
 		return err
 	}
+	if err := c.st.log.Remove(c.seg, c.st.named(c.seg.ID)); err != nil {
+		return err
+	}
 	c.st.work.cleaned.Add(1)
 	c.st.work.cleanedBytes.Add(int64(c.seg.End()))
-	return c.st.log.Remove(c.seg, c.st.named(c.seg.ID))
+	return nil
 }
 
 // keepSurvivors makes all that took the place of cleaned records as durable as

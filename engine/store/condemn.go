@@ -1,6 +1,9 @@
 package store
 
 import (
+	"errors"
+	"time"
+
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -33,31 +36,31 @@ func (st *Store) condemn(segs ...*hlog.Segment) error {
 	}
 	st.log.SealAll()
 	last := st.log.Last()
-	for i := range all {
-		if st.vacate(all[i].seg) {
-			st.condemned[all[i].seg] = condemned{all[i], last}
-			continue
-		}
-		if err := st.drop(all[i : i+1]); err != nil {
-			return err
-		}
+	for _, c := range all {
+		st.vacate(c.seg)
+		st.condemned[c.seg] = condemned{c, last}
 	}
 	st.log.AskSync()
-	return st.bury(len(st.condemned) > mostCondemned)
+	st.buryOrTell(len(st.condemned) > mostCondemned)
+	return nil // The memory is free, and that is what was asked for.
 }
 
-func (st *Store) vacate(s *hlog.Segment) bool {
+func (st *Store) vacate(s *hlog.Segment) {
 	st.keeper.Begin()
 	defer st.keeper.End()
-	return st.log.Vacate(s)
+	st.log.Vacate(s)
 }
 
 // buryCondemned drops the condemned segments whose sync is over.
 func (st *Store) buryCondemned() {
 	st.cleaning.Lock()
 	defer st.cleaning.Unlock()
-	if err := st.bury(false); err != nil {
-		st.opts.Logger.Error("cleaned segments could not be dropped", "segments", len(st.condemned), "error", err)
+	st.buryOrTell(false)
+}
+
+func (st *Store) buryOrTell(now bool) {
+	if err := st.bury(now); err != nil {
+		st.opts.Logger.Error("cleaned segments could not be dropped; it is tried again", "segments", len(st.condemned), "error", err)
 	}
 }
 
@@ -69,27 +72,36 @@ func (st *Store) buryAll() {
 	if len(st.condemned) == 0 {
 		return
 	}
+	st.tierAgain = time.Time{}
 	if err := st.bury(true); err != nil {
 		st.opts.Logger.Warn("cleaned segments stay until the next start", "segments", len(st.condemned), "error", err)
 	}
 }
 
+// tierRest is how many times as long as the blob tier took to fail it is left
+// alone: writers wait meanwhile for the memory that cleaning frees.
+const tierRest = 20
+
 // bury is buryCondemned for the holder of the cleaning lock; with now it syncs
-// first, and drops all.
+// first, and drops all. One that cannot be dropped keeps no other.
 func (st *Store) bury(now bool) error {
 	if now {
 		if err := st.keepSurvivors(); err != nil {
 			return err
 		}
 	}
+	var errs []error
 	for s, c := range st.condemned {
-		if st.log.Synced() < c.after {
+		began := time.Now()
+		if st.log.Synced() < c.after || s.Remote() && began.Before(st.tierAgain) {
 			continue
 		}
-		if err := c.drop(); err != nil {
-			return err
+		if err := c.drop(); err == nil {
+			delete(st.condemned, s)
+			continue
+		} else if errs = append(errs, err); s.Remote() {
+			st.tierAgain = time.Now().Add(tierRest * time.Since(began))
 		}
-		delete(st.condemned, s)
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -47,7 +47,7 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr, ver uint64) Status {
 	at := pr.Address()
 	lock := !ss.st.opts.logged() && !ss.st.log.Frozen(at)
-	if lock && !old.LockVersion(ver) {
+	if lock && !old.LockVersion(ver) || !lock && versionOf(old) != ver {
 		return Conflict
 	}
 	ss.st.floors.raise(k.Place, ver+1)

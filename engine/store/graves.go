@@ -15,6 +15,10 @@ import (
 // Invariant: of two tombstones of a stripe on different heads the former is
 // sealed before the latter takes its place. So the latter has the higher batch,
 // and who waits for it waits for both.
+//
+// A mark may be of a tombstone that did not come to be, for somebody else was
+// faster. It hides the one before it, so who meets it waits for all that is
+// sealed by then.
 type graves [floorStripes]atomic.Uint64
 
 func (g *graves) of(p record.Place) *atomic.Uint64 { return &g[uint64(p)%floorStripes] }
@@ -28,7 +32,11 @@ func (ss *Session) noteAbsence(p record.Place) {
 	case ss.st.log.Settled(hlog.Mark(m)):
 		g.CompareAndSwap(m, 0)
 	default:
-		ss.lean(ss.st.log.Marked(hlog.Mark(m)))
+		h, pos := ss.st.log.Marked(hlog.Mark(m))
+		ss.lean(h, pos)
+		if h.Sealed() < pos {
+			ss.need = max(ss.need, ss.st.log.Last())
+		}
 	}
 }
 

@@ -77,7 +77,11 @@ func (l *loader) adopt(found []hlog.Found, frames int64) (tail []hlog.Found, err
 			tail = append(tail, f)
 			continue
 		}
-		s, err := l.st.log.AdoptKnown(f, room > 0, l.snap.Segments[n].Summary)
+		sum := l.snap.Segments[n].Summary
+		if err := f.End(sum.End); err != nil {
+			return nil, &RecoveryError{f.ID, err}
+		}
+		s, err := l.st.log.AdoptKnown(f, room > 0, sum)
 		if err != nil {
 			return nil, &RecoveryError{f.ID, err}
 		}
@@ -89,12 +93,14 @@ func (l *loader) adopt(found []hlog.Found, frames int64) (tail []hlog.Found, err
 }
 
 // inBase gives the number of a found segment in the snapshot; -1 if it is not
-// part of the base.
+// part of the base. All of the base was synced before the snapshot counted, so a
+// file that is not cut is a whole one whose cut a loss of power took. It must
+// not be replayed: the base's tombstones are not.
 func (l *loader) inBase(f hlog.Found) int {
 	n, ok := slices.BinarySearchFunc(l.snap.Segments, f.ID, func(s snapshotSegment, id record.SegmentID) int {
 		return cmp.Compare(s.ID, id)
 	})
-	if !ok || !f.Closed || f.Bytes() != int64(l.snap.Segments[n].End) {
+	if !ok || f.Closed && f.Bytes() != int64(l.snap.Segments[n].End) {
 		return -1
 	}
 	return n

@@ -10,6 +10,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
 )
 
 // These tests put the background's steps and the sessions' in the one order
@@ -337,5 +338,59 @@ func TestATicketKnowsAllHeadsThatItLeansOn(t *testing.T) {
 		if !st.log.Durable(other.head.Batch()) || other.head.Batch() == 0 {
 			t.Errorf("head %d is not durable", n)
 		}
+	}
+}
+
+func TestAnAbsenceWaitsForItsTombstoneThoughAnotherDeletionFailed(t *testing.T) {
+	b := newBench(t, Always)
+	b.put(1, "neighbour", "on the other head", true)
+	b.put(0, "key", "value", true)
+	one, other := b.ss[0], b.ss[1]
+	one.Begin()
+	defer one.End()
+	other.Begin()
+	defer other.End()
+	k := one.Key(0, []byte("key"))
+	var pr index.Probe
+	old, st := other.find(&k, &pr)
+	if st != OK {
+		t.Fatal(st)
+	}
+	ver := versionOf(old)
+	if st := one.Delete(&k, nil); st != OK { // Both want to delete it; one is faster.
+		t.Fatal(st, one.Err())
+	}
+	if st := other.remove(&k, &pr, old, ver); st != Conflict {
+		t.Fatal(st, other.Err())
+	}
+	if _, st := other.Get(&k); st != NotFound {
+		t.Fatal(st, other.Err())
+	}
+	told, gone := other.Seal(), one.Seal()
+	if told.batch < gone.batch {
+		t.Fatalf("that the key is absent waits for batch %d, its tombstone is in %d", told.batch, gone.batch)
+	}
+}
+
+func TestWhoReadsAKeyTwiceInABatchDoesNotGoBackInTime(t *testing.T) {
+	b := newBench(t, EverySec)
+	b.put(0, "key", "old", true)
+	ss := b.ss[0]
+	ss.Begin()
+	defer ss.End()
+	k := ss.Key(0, []byte("key"))
+	keys := []Key{k, k}
+	var at [batchKeys]record.Address
+	ss.approach(keys, &at)
+	at[0] = 0 // Somebody had the bucket's lock at that moment.
+	b.put(1, "key", "new", true)
+	var views [2]View
+	var st [2]Status
+	ss.getAt(keys, &at, views[:], st[:])
+	if st != [2]Status{OK, OK} || string(views[0].Value) != "new" {
+		t.Fatal(st, string(views[0].Value))
+	}
+	if got := string(views[1].Value); got != "new" {
+		t.Fatalf("first it was %q, then %q", views[0].Value, got)
 	}
 }

@@ -54,6 +54,7 @@ type Store struct {
 	cleaning sync.Mutex // no segment is half cleaned while it is free
 
 	condemned map[*hlog.Segment]condemned // belongs to the holder of cleaning
+	tierAgain time.Time                   // likewise: when the blob tier, which failed, is asked again
 
 	saving         sync.Mutex
 	manifest       []record.SegmentID // of the last checkpoint, sorted

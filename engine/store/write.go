@@ -98,6 +98,9 @@ func (ss *Session) install(k *Key, e *entry, pr *index.Probe, old record.Ptr, ve
 	}
 	at := pr.Address()
 	if ss.st.opts.logged() || ss.st.log.Frozen(at) {
+		if versionOf(old) != ver {
+			return Conflict // It was updated in place before it froze, after we looked at its version.
+		}
 		return ss.replace(k, e, pr, old, ver)
 	}
 	if !old.LockVersion(ver) {
