@@ -1,0 +1,78 @@
+package nic
+
+import (
+	"time"
+
+	"github.com/ostrodb/ostro/fabric"
+)
+
+// setDeadline makes the loop look at a stalled queue pair again after d; negative is never.
+func (e *Engine) setDeadline(q *qp, d time.Duration) {
+	if d < 0 {
+		return
+	}
+	q.deadline = time.Now().Add(d)
+	if !q.timed {
+		q.timed = true
+		e.timed = append(e.timed, q)
+	}
+}
+
+func (e *Engine) untime(q *qp) {
+	if q.timed {
+		q.timed = false
+		drop(&e.timed, q)
+	}
+}
+
+// expire continues queue pairs whose deadline has passed. They find it themselves.
+func (e *Engine) expire() (any bool) {
+	now := time.Now()
+	for _, q := range e.timed {
+		if now.Before(q.deadline) || q.queued {
+			continue
+		}
+		any = true
+		e.enqueue(q)
+	}
+	return any
+}
+
+// untilDeadline is how long the loop may sleep, in milliseconds, rounded up.
+func (e *Engine) untilDeadline() int {
+	if len(e.timed) == 0 {
+		return -1
+	}
+	soonest := e.timed[0].deadline
+	for _, q := range e.timed[1:] {
+		if q.deadline.Before(soonest) {
+			soonest = q.deadline
+		}
+	}
+	return int(max(0, time.Until(soonest)+time.Millisecond-1) / time.Millisecond)
+}
+
+// flushTarget ends a FLUSH. All before it is in memory already; what has to
+// reach a medium is synced by a helper, for a disk must not hold up the loop.
+func (e *Engine) flushTarget(q *qp) (outcome, fabric.Status) {
+	n := uint64(q.cur.Local[0].Bytes)
+	if _, status := e.remote(q.peer, q.cur.Remote, n, fabric.RemoteWrite); status != fabric.OK {
+		return finished, status
+	}
+	if q.cur.Flags&fabric.Persist == 0 {
+		return finished, fabric.OK
+	}
+	q.holds = true
+	e.persist(q.cur.Remote, n, func(status fabric.Status) {
+		switch {
+		case q.state != fabric.Ready || !q.holds:
+		case status == fabric.OK:
+			e.complete(q, status)
+			q.shared.Send.Free(q.head)
+			e.enqueue(q)
+		default:
+			e.fail(q, status)
+		}
+	})
+	return stalled, 0
+}
