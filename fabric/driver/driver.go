@@ -91,14 +91,14 @@ func (d *Device) watch() {
 	case <-d.quit:
 		return
 	}
-	d.lost.Store(true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for c := range d.live {
-		c.wake()
-	}
 	for q := range d.qps {
 		q.lose()
+	}
+	d.lost.Store(true) // Who hears of the loss finds the queue pairs broken.
+	for c := range d.live {
+		c.wake()
 	}
 }
 
