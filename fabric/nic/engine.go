@@ -50,7 +50,10 @@ const DefaultSpin = 20 * time.Microsecond
 type Engine struct {
 	id   fabric.NICID
 	conf Config
-	addr string // where other engines reach this one
+
+	// Set by Listen, in the loop.
+	addr  string // where other engines reach this one
+	board *Switchboard
 
 	// Commands from outside of the loop.
 	mu       sync.Mutex
@@ -69,8 +72,11 @@ type Engine struct {
 	cqs      []*cq
 	first    *qp // run queue, linked by qp.nextRun
 	last     *qp
-	unowned  []*qp // stalled at a request that is the host's
-	timed    []*qp // have a deadline
+	unowned  []*qp     // stalled at a request that is the host's
+	timed    []*qp     // have a deadline
+	parked   []*callee // wait for a RECV
+	draining []*callee // wait for their refused peer to hang up
+	dirty    []*caller // have something to write
 	totals   fabric.Metrics
 }
 
@@ -165,6 +171,9 @@ func (e *Engine) shut() {
 	for len(e.sessions) > 0 {
 		e.detach(e.sessions[0])
 	}
+	for len(e.draining) > 0 {
+		e.draining[0].gone(e)
+	}
 	e.poll.close()
 }
 
@@ -193,7 +202,10 @@ func (e *Engine) pass() bool {
 	if busy {
 		e.lookForOwners()
 	}
-	if len(e.timed) > 0 {
+	if len(e.dirty) > 0 {
+		e.flushDirty()
+	}
+	if len(e.timed)+len(e.parked) > 0 {
 		busy = e.expire() || busy
 	}
 	return busy || e.first != nil

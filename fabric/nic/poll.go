@@ -97,8 +97,8 @@ func (e *Engine) sleep() {
 		s.bells.SetAsleep(true)
 		silent = silent && s.bells.Silent(s.words)
 	}
-	if silent && !e.pending.Load() {
-		e.poll.ready(e, e.untilDeadline())
+	if silent && !e.pending.Load() && e.poll.ready(e, e.untilDeadline()) {
+		e.lookForOwners() // What came may have handed a request over.
 	}
 	for _, s := range e.sessions {
 		s.bells.SetAsleep(false)

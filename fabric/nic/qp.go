@@ -25,8 +25,11 @@ type qp struct {
 	state          fabric.State
 	want           fabric.Endpoint // whom Connect named
 	wants          bool
-	peer           *qp  // on this engine
-	link           link // to another engine
+	peer           *qp     // on this engine
+	link           link    // to another engine
+	callee         *callee // from there
+	dialing        func()  // ends an attempt to connect
+	knocks         *knock  // a peer that called before Connect named it
 	rnrWait        time.Duration
 
 	head, next, tail uint64
@@ -38,7 +41,10 @@ type qp struct {
 	moved   uint64    // bytes of it that have been placed
 	recv    fabric.WR // the RECV it goes to
 	gotRecv bool
-	holds   bool // a helper works for it; nobody else may continue it
+
+	sentHeader bool          // over a link
+	doomed     fabric.Status // how it will fail when those in flight have ended
+	holds      bool          // a helper works for it; nobody else may continue it
 
 	// Stalls and the lists that remember them.
 	queued   bool
@@ -122,9 +128,7 @@ func (e *Engine) fail(q *qp, status fabric.Status) {
 	}
 	q.sender = nil
 	q.dropRecv(peer)
-	if link != nil {
-		link.close(e)
-	}
+	e.hangUp(q, link)
 	if peer != nil && peer != q {
 		e.fail(peer, fabric.PeerLost) // First: who sees the completion finds both ends failed.
 	}

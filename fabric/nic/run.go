@@ -54,14 +54,14 @@ func (e *Engine) turn(q *qp) (more bool) {
 		if !e.fetch(q) {
 			return false
 		}
-		how, status := e.step(q, &room)
+		how, status := e.stepOrWait(q, &room)
 		switch {
 		case how == stalled:
 			return false
 		case how == paused:
 			return true
 		case how == started:
-			q.fetched = false
+			q.fetched, q.sentHeader = false, false
 			q.next++
 		case status != fabric.OK:
 			e.fail(q, status)
@@ -74,6 +74,20 @@ func (e *Engine) turn(q *qp) (more bool) {
 		}
 	}
 	return true
+}
+
+// stepOrWait executes a request. One that fails before anything of it was sent
+// waits for those in flight first, so that they end as they deserve.
+func (e *Engine) stepOrWait(q *qp, room *uint64) (outcome, fabric.Status) {
+	how, status := finished, q.doomed
+	if status == fabric.OK {
+		how, status = e.step(q, room)
+	}
+	if how == finished && status != fabric.OK && q.head != q.next && !q.sentHeader {
+		q.doomed = status
+		return stalled, 0
+	}
+	return how, status
 }
 
 // fetch copies the next request, if it is there and the NIC's, and reserves room
@@ -105,7 +119,7 @@ func (e *Engine) fetch(q *qp) bool {
 		return false
 	}
 	q.shared.Send.Get(q.next, &q.cur)
-	q.fetched, q.moved, q.gotRecv = true, 0, false
+	q.fetched, q.moved, q.gotRecv, q.sentHeader, q.doomed = true, 0, false, false, fabric.OK
 	return true
 }
 
@@ -151,31 +165,37 @@ func (e *Engine) flush(q *qp) {
 	q.shared.Recv.Free(q.recvHead)
 }
 
-// survive ends a request whose memory failed under it, and takes the region out
-// of use. Any other panic is a bug of ours.
+// survive ends a request whose memory failed under it.
 func (e *Engine) survive(q *qp) {
 	r := recover()
 	if r == nil {
 		return
 	}
-	fault, ok := r.(interface {
-		runtime.Error
-		Addr() uintptr
-	})
-	if !ok {
-		panic(r)
-	}
-	bad := e.blame(fault.Addr())
-	if bad == nil {
-		e.conf.Log.Error("fault outside of all regions", "stack", string(debug.Stack()))
-		panic(r)
-	}
-	bad.dom.session.metrics.Faults++
-	e.conf.Log.Warn("a region's memory failed and is out of use; was its file cut?",
-		"tenant", bad.dom.tenant, "device", bad.dom.session.name, "error", fault.Error())
+	bad := e.outOfUse(r)
 	if bad.dom == q.dom && q.peer != q {
 		e.fail(q, fabric.LocalAccess)
 	} else {
 		e.fail(q, fabric.RemoteFault)
 	}
+}
+
+// outOfUse finds the region whose memory failed and takes it out of use. Any
+// other panic is a bug of ours.
+func (e *Engine) outOfUse(panicked any) *region {
+	fault, ok := panicked.(interface {
+		runtime.Error
+		Addr() uintptr
+	})
+	if !ok {
+		panic(panicked)
+	}
+	bad := e.blame(fault.Addr())
+	if bad == nil {
+		e.conf.Log.Error("fault outside of all regions", "stack", string(debug.Stack()))
+		panic(panicked)
+	}
+	bad.dom.session.metrics.Faults++
+	e.conf.Log.Warn("a region's memory failed and is out of use; was its file cut?",
+		"tenant", bad.dom.tenant, "device", bad.dom.session.name, "error", fault.Error())
+	return bad
 }

@@ -30,7 +30,7 @@ func (e *Engine) step(q *qp, room *uint64) (outcome, fabric.Status) {
 		return finished, fabric.BadRequest
 	}
 	if q.link != nil {
-		if w.Flags&fabric.Fenced != 0 && q.head != q.next && q.moved == 0 {
+		if w.Flags&fabric.Fenced != 0 && q.head != q.next && !q.sentHeader {
 			return stalled, 0 // The last completion in flight continues it.
 		}
 		return q.link.issue(e, q, room)

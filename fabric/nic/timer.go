@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ostrodb/ostro/fabric"
@@ -35,19 +36,33 @@ func (e *Engine) expire() (any bool) {
 		any = true
 		e.enqueue(q)
 	}
+	for _, c := range slices.Clone(e.parked) {
+		if c.parked && c.rnrWait >= 0 && !now.Before(c.deadline) {
+			any = true
+			c.recvPosted(e)
+		}
+	}
 	return any
 }
 
 // untilDeadline is how long the loop may sleep, in milliseconds, rounded up.
 func (e *Engine) untilDeadline() int {
-	if len(e.timed) == 0 {
-		return -1
-	}
-	soonest := e.timed[0].deadline
-	for _, q := range e.timed[1:] {
-		if q.deadline.Before(soonest) {
-			soonest = q.deadline
+	var soonest time.Time
+	earlier := func(t time.Time) {
+		if soonest.IsZero() || t.Before(soonest) {
+			soonest = t
 		}
+	}
+	for _, q := range e.timed {
+		earlier(q.deadline)
+	}
+	for _, c := range e.parked {
+		if c.rnrWait >= 0 {
+			earlier(c.deadline)
+		}
+	}
+	if soonest.IsZero() {
+		return -1
 	}
 	return int(max(0, time.Until(soonest)+time.Millisecond-1) / time.Millisecond)
 }

@@ -8,28 +8,33 @@ import "unsafe"
 // order. Source and destination may not overlap unless the destination lies
 // below.
 func Place(dst, src unsafe.Pointer, n uint64) {
-	for n > 0 && uintptr(dst)&7 != 0 {
-		*(*byte)(dst) = *(*byte)(src)
-		dst, src, n = unsafe.Add(dst, 1), unsafe.Add(src, 1), n-1
+	i := uint64(0)
+	for ; i < n && (uintptr(dst)+uintptr(i))&7 != 0; i++ {
+		placeByte(dst, src, i)
 	}
-	for n >= 64 {
-		d, s := (*[8]uint64)(dst), (*[8]uint64)(src)
-		d[0] = s[0]
-		d[1] = s[1]
-		d[2] = s[2]
-		d[3] = s[3]
-		d[4] = s[4]
-		d[5] = s[5]
-		d[6] = s[6]
-		d[7] = s[7]
-		dst, src, n = unsafe.Add(dst, 64), unsafe.Add(src, 64), n-64
+	for ; i+64 <= n; i += 64 {
+		placeLine((*[8]uint64)(unsafe.Add(dst, i)), (*[8]uint64)(unsafe.Add(src, i)))
 	}
-	for n >= 8 {
-		*(*uint64)(dst) = *(*uint64)(src)
-		dst, src, n = unsafe.Add(dst, 8), unsafe.Add(src, 8), n-8
+	for ; i+8 <= n; i += 8 {
+		*(*uint64)(unsafe.Add(dst, i)) = *(*uint64)(unsafe.Add(src, i))
 	}
-	for n > 0 {
-		*(*byte)(dst) = *(*byte)(src)
-		dst, src, n = unsafe.Add(dst, 1), unsafe.Add(src, 1), n-1
+	for ; i < n; i++ {
+		placeByte(dst, src, i)
 	}
+}
+
+func placeByte(dst, src unsafe.Pointer, i uint64) {
+	*(*byte)(unsafe.Add(dst, i)) = *(*byte)(unsafe.Add(src, i))
+}
+
+// placeLine stores eight words one after the other.
+func placeLine(d, s *[8]uint64) {
+	d[0] = s[0]
+	d[1] = s[1]
+	d[2] = s[2]
+	d[3] = s[3]
+	d[4] = s[4]
+	d[5] = s[5]
+	d[6] = s[6]
+	d[7] = s[7]
 }
