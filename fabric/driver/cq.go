@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/fabric"
@@ -18,9 +19,11 @@ type CQ struct {
 	mem    *fabric.Memory
 	shared *ring.Completions
 
-	take  sync.Mutex   // one taker at a time
-	inUse sync.RWMutex // held while the memory is used
-	gone  bool
+	spinner ring.Spinner
+	take    sync.Mutex   // one taker at a time
+	inUse   sync.RWMutex // held while the memory is used
+	leaving atomic.Bool  // nobody shall sleep any more
+	gone    bool
 }
 
 // Number names the queue in WAITs.
@@ -60,19 +63,21 @@ const spinFor = 20 * time.Microsecond
 // when the count has changed.
 func (c *CQ) Wait(ctx context.Context) error {
 	start := c.Count()
-	began := time.Now()
-	for tries := 1; ; tries++ {
+	spin := c.spinner.Begin()
+	for {
 		seen, ready, err := c.look(start)
 		if ready || err != nil {
+			spin.Found()
 			return err
 		}
-		if tries%64 != 0 || time.Since(began) < spinFor {
+		if !spin.Enough() {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		c.sleep(ctx, seen)
+		spin = c.spinner.Begin()
 	}
 }
 
@@ -80,7 +85,7 @@ func (c *CQ) Wait(ctx context.Context) error {
 func (c *CQ) look(start uint64) (seen uint64, ready bool, err error) {
 	c.inUse.RLock()
 	defer c.inUse.RUnlock()
-	if c.gone {
+	if c.leaving.Load() {
 		return 0, false, fabric.ErrClosed
 	}
 	seen = c.shared.Produced()
@@ -96,7 +101,7 @@ func (c *CQ) look(start uint64) (seen uint64, ready bool, err error) {
 func (c *CQ) sleep(ctx context.Context, seen uint64) {
 	c.inUse.RLock()
 	defer c.inUse.RUnlock()
-	if c.gone {
+	if c.leaving.Load() {
 		return
 	}
 	stop := context.AfterFunc(ctx, c.wake)
@@ -128,6 +133,7 @@ func (c *CQ) Close() error {
 }
 
 func (c *CQ) unmap() {
+	c.leaving.Store(true)
 	c.wake()
 	c.inUse.Lock()
 	defer c.inUse.Unlock()

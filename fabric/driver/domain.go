@@ -15,7 +15,11 @@ type domain struct {
 
 func (d *domain) Close() error {
 	_, _, err := d.device.call(nic.Request{Verb: nic.CloseDomain, Domain: d.id}, nil)
-	return err
+	if err != nil {
+		return err
+	}
+	d.device.forget(d)
+	return nil
 }
 
 func (d *domain) Register(m *fabric.Memory, access fabric.Access) (fabric.Region, error) {
@@ -65,7 +69,10 @@ func (d *domain) NewCQ(depth int) (fabric.CQ, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &CQ{domain: d, number: out.Number, mem: mem, shared: ring.NewCompletions(mem.Bytes(), slots)}
+	c := &CQ{
+		domain: d, number: out.Number, mem: mem, shared: ring.NewCompletions(mem.Bytes(), slots),
+		spinner: ring.Spinner{Limit: spinFor, Yield: true},
+	}
 	d.device.mu.Lock()
 	defer d.device.mu.Unlock()
 	if d.device.live == nil {

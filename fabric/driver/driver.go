@@ -84,6 +84,24 @@ func (d *Device) Close() error {
 	return err
 }
 
+// forget unmaps the queues of a closed domain.
+func (d *Device) forget(gone *domain) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for q := range d.qps {
+		if q.domain == gone {
+			delete(d.qps, q)
+			q.unmap()
+		}
+	}
+	for c := range d.live {
+		if c.domain == gone {
+			delete(d.live, c)
+			c.unmap()
+		}
+	}
+}
+
 // watch wakes everybody when the engine is lost.
 func (d *Device) watch() {
 	select {

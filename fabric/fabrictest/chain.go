@@ -51,7 +51,7 @@ func newHop(t testing.TB, d fabric.Device) *hop {
 // behind it, then the results so far.
 func message(i, n int) uint32 { return uint32((n-i)*perHop + n*results) }
 
-func staging(slot int) uint64 { return uint64(stagingAt + slot*4096) }
+func staging(slot int) uint64 { return uint64(stagingAt + slot%slots*4096) }
 
 // arm posts a slot's requests on replica i of n; next is where it passes on to.
 func (h *hop) arm(slot, i, n int, next *end) {
@@ -63,7 +63,7 @@ func (h *hop) arm(slot, i, n int, next *end) {
 		fabric.CAS(h.at(0), 0, 0, h.piece(0, 8)).Defer()))
 	forward := fabric.Send(h.piece(staging(slot), rest))
 	if i == n-1 {
-		forward = fabric.WriteImm(next.at(uint64(ackAt+slot*n*results)), uint32(slot), h.piece(staging(slot), rest))
+		forward = fabric.WriteImm(next.at(uint64(ackAt+slot%slots*n*results)), uint32(slot), h.piece(staging(slot), rest))
 	}
 	check(h.t, h.down.Post(
 		fabric.Wait(h.done.Number(), uint64(slot+1)),
@@ -99,87 +99,138 @@ func describe(hops []*hop, slot int, cas fabric.WR, executes uint, off uint64, b
 	return append(m, make([]byte, n*results)...)
 }
 
+// Chain is a client and its replicas, connected and armed.
+type Chain struct {
+	t      testing.TB
+	client *end
+	ack    fabric.QP
+	hops   []*hop
+	armed  int
+	used   int
+}
+
+// NewChain makes a chain of the first device, the client, and the others.
+func NewChain(t testing.TB, devs []fabric.Device) *Chain {
+	c := &Chain{t: t, client: newEnd(t, devs[0], fabric.QPConfig{})}
+	c.ack = c.client.newQP(fabric.QPConfig{})
+	for _, d := range devs[1:] {
+		c.hops = append(c.hops, newHop(t, d))
+	}
+	connect(t, c.client.qp, c.hops[0].qp)
+	for i, h := range c.hops {
+		if i+1 < len(c.hops) {
+			connect(t, h.down, c.hops[i+1].qp)
+		} else {
+			connect(t, h.down, c.ack)
+		}
+	}
+	for range slots {
+		c.Arm()
+	}
+	return c
+}
+
+// Arm posts the requests of one more slot on every replica.
+func (c *Chain) Arm() {
+	for i, h := range c.hops {
+		next := c.client
+		if i+1 < len(c.hops) {
+			next = c.hops[i+1].end
+		}
+		h.arm(c.armed, i, len(c.hops), next)
+	}
+	check(c.t, c.ack.PostRecv(fabric.Recv(uint64(c.armed))))
+	c.armed++
+}
+
+// Write starts a gWRITE.
+func (c *Chain) Write(off uint64, n uint32) {
+	check(c.t, c.client.qp.Post(fabric.Write(c.hops[0].at(off), c.client.piece(off, n))))
+	c.send(fabric.WR{}, 0, off, n)
+}
+
+// CAS starts a gCAS on the replicas of the map.
+func (c *Chain) CAS(off, old, swap uint64, executes uint) {
+	c.send(fabric.CAS(fabric.Target{Addr: off}, old, swap), executes, 0, 0)
+}
+
+func (c *Chain) send(own fabric.WR, executes uint, off uint64, n uint32) {
+	m := describe(c.hops, c.used, own, executes, off, n)
+	at := staging(c.used)
+	copy(c.client.mem.Bytes()[at:], m)
+	check(c.t, c.client.qp.Post(fabric.Send(c.client.piece(at, uint32(len(m))))))
+	c.used++
+}
+
+// Acknowledged waits for the next acknowledgement and gives its slot.
+func (c *Chain) Acknowledged() int {
+	got := next(c.t, c.client.recvCQ)
+	if got.Status != fabric.OK {
+		c.t.Fatalf("an acknowledgement ended with %v", got.Status)
+	}
+	return int(got.Imm)
+}
+
 func (s Suite) testChain(t *testing.T, n int) {
-	names := []string{"client", "r1", "r2", "r3", "r4"}[:n+1]
-	devs := s.Open(t, names...)
+	devs := s.Open(t, []string{"client", "r1", "r2", "r3", "r4"}[:n+1]...)
 	if c := devs[0].Caps(); !c.Wait || !c.Rings {
 		t.Skip("this provider runs no chains")
 	}
-	client := newEnd(t, devs[0], fabric.QPConfig{})
-	ack := client.newQP(fabric.QPConfig{})
-	hops := make([]*hop, n)
-	for i := range hops {
-		hops[i] = newHop(t, devs[i+1])
-	}
-	connect(t, client.qp, hops[0].qp)
-	for i, h := range hops {
-		if i+1 < n {
-			connect(t, h.down, hops[i+1].qp)
-		} else {
-			connect(t, h.down, ack)
+	c := NewChain(t, devs)
+	c.client.fill(0x33)
+	for round := range 3 { // Slots are armed again: rings and messages go round.
+		c.runAll(t, uint64(round*slots/2))
+		for range slots {
+			c.Arm()
 		}
 	}
-	for slot := range slots {
-		for i, h := range hops {
-			next := client
-			if i+1 < n {
-				next = hops[i+1].end
-			}
-			h.arm(slot, i, n, next)
-		}
-		check(t, ack.PostRecv(fabric.Recv(uint64(slot))))
-	}
-	runChain(t, client, hops)
 }
 
-// runChain has all slots in flight at once: even ones gWRITE, odd ones gCAS.
-func runChain(t *testing.T, client *end, hops []*hop) {
-	n := len(hops)
-	client.fill(0x33)
+// runAll has all slots in flight at once: even ones gWRITE, odd ones gCAS, which
+// move a lock word on from a value, on even replicas only.
+func (c *Chain) runAll(t *testing.T, from uint64) {
 	const lock, size = 400_000, 1000
-	for slot := range slots {
-		off := uint64(slot * size)
-		var m []byte
-		if slot%2 == 0 {
-			m = describe(hops, slot, fabric.WR{}, 0, off, size)
-			check(t, client.qp.Post(fabric.Write(hops[0].at(off), client.piece(off, size))))
+	first := c.used
+	for i := range slots {
+		if i%2 == 0 {
+			c.Write(uint64(i*size), size)
 		} else {
-			// Each CAS moves the lock word on by one, on even replicas only.
-			old := uint64(slot / 2)
-			m = describe(hops, slot, fabric.CAS(fabric.Target{Addr: lock}, old, old+1), 0b0101, 0, 0)
+			c.CAS(lock, from+uint64(i/2), from+uint64(i/2)+1, 0b0101)
 		}
-		at := staging(slot)
-		copy(client.mem.Bytes()[at:], m)
-		check(t, client.qp.Post(fabric.Send(client.piece(at, uint32(len(m))))))
 	}
-	for slot := range slots {
-		if c := next(t, client.recvCQ); c.Status != fabric.OK || c.Imm != uint32(slot) {
-			t.Fatalf("acknowledgement %d: %+v", slot, c)
+	for i := range slots {
+		if got := c.Acknowledged(); got != first+i {
+			t.Fatalf("acknowledgement %d is of slot %d", first+i, got)
 		}
-		wantResults(t, client, slot, n)
+		c.wantResults(t, i, from)
 	}
-	for i, h := range hops {
+	for i, h := range c.hops {
 		for slot := 0; slot < slots; slot += 2 {
 			off := slot * size
-			if !bytes.Equal(h.mem.Bytes()[off:off+size], client.mem.Bytes()[off:off+size]) {
+			if !bytes.Equal(h.mem.Bytes()[off:off+size], c.client.mem.Bytes()[off:off+size]) {
 				t.Fatalf("replica %d lacks the bytes of slot %d", i, slot)
 			}
 		}
-		if want, got := uint64(slots/2*(1-i%2)), h.word(lock).Load(); got != want {
+		want := uint64(0)
+		if i%2 == 0 {
+			want = from + slots/2
+		}
+		if got := h.word(lock).Load(); got != want {
 			t.Fatalf("replica %d has a lock word of %d, want %d", i, got, want)
 		}
 	}
 }
 
 // wantResults checks what the CASes of a slot found.
-func wantResults(t *testing.T, client *end, slot, n int) {
+func (c *Chain) wantResults(t *testing.T, slot int, from uint64) {
 	t.Helper()
+	n := len(c.hops)
 	for i := range n {
 		want := uint64(0)
 		if slot%2 == 1 && i%2 == 0 {
-			want = uint64(slot / 2)
+			want = from + uint64(slot/2)
 		}
-		if got := client.word(ackAt + (slot*n+i)*results).Load(); got != want {
+		if got := c.client.word(ackAt + (slot*n+i)*results).Load(); got != want {
 			t.Fatalf("slot %d: replica %d reports %d, want %d", slot, i, got, want)
 		}
 	}

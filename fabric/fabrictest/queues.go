@@ -78,6 +78,14 @@ func (s Suite) queues(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	})
+	s.test(t, "a wait ends with its domain", func(t *testing.T, a, _ *end) {
+		done := make(chan error)
+		go func() { done <- a.sendCQ.Wait(t.Context()) }()
+		check(t, a.dom.Close())
+		if err := <-done; !errors.Is(err, fabric.ErrClosed) {
+			t.Fatalf("got %v", err)
+		}
+	})
 	s.test(t, "a completion queue in use cannot be closed", func(t *testing.T, a, _ *end) {
 		if a.sendCQ.Close() == nil {
 			t.Fatal("it was closed")

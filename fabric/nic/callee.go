@@ -29,9 +29,11 @@ type callee struct {
 	last     uint32 // sequence of the last request that was executed
 	begun    bool
 	unacked  bool
+	crowded  bool // the outbox had no room for an answer
 	parked   bool // waits for a RECV
 	syncing  bool // waits for a helper
 	deadline time.Time
+	partner  *stream // the other direction of a refused connection
 }
 
 func newCallee(fd int, q *qp, wait time.Duration) *callee {
@@ -58,7 +60,11 @@ func (c *callee) ready(e *Engine, events uint32) {
 	if c.q == nil || c.closed || c.mute || events&^unix.EPOLLOUT == 0 {
 		return
 	}
-	place, n := c.direct(e)
+	place, n, status := c.direct(e)
+	if status != fabric.OK {
+		c.refuse(e, status)
+		return
+	}
 	placed, err := c.fill(place, n)
 	switch {
 	case err == unix.EAGAIN:
@@ -77,18 +83,21 @@ func (c *callee) ready(e *Engine, events uint32) {
 
 // work executes all that is at hand, then acknowledges it.
 func (c *callee) work(e *Engine) {
-	for c.q != nil && !c.closed && c.one(e) {
-	}
-	if c.q == nil || c.closed {
-		return
-	}
-	if c.unacked && c.room() >= frame.AnswerBytes {
-		c.answer(frame.Answer{Kind: frame.Ack, Seq: c.last})
-		c.unacked = false
-	}
-	if err := c.flush(&e.poll); err != nil {
-		c.lose(e)
-		return
+	for c.crowded = true; c.crowded && !c.blocked; {
+		c.crowded = false
+		for c.q != nil && !c.closed && c.one(e) {
+		}
+		if c.q == nil || c.closed {
+			return
+		}
+		if c.unacked && c.room() >= frame.AnswerBytes {
+			c.answer(frame.Answer{Kind: frame.Ack, Seq: c.last})
+			c.unacked = false
+		}
+		if err := c.flush(&e.poll); err != nil {
+			c.lose(e)
+			return
+		}
 	}
 	// Nothing is read while a request waits: what comes is kept by the socket.
 	c.watch(&e.poll, c.parked || c.syncing || c.blocked, c.blocked)
@@ -106,7 +115,7 @@ func (c *callee) one(e *Engine) bool {
 		return false
 	}
 	if !c.inside {
-		if len(c.unread()) < frame.RequestBytes || c.room() < frame.AnswerBytes {
+		if c.crowded = c.room() < frame.AnswerBytes; c.crowded || len(c.unread()) < frame.RequestBytes {
 			return false
 		}
 		err := c.req.Decode((*[frame.RequestBytes]byte)(c.unread()))
@@ -196,17 +205,17 @@ func (c *callee) place(e *Engine) (bool, fabric.Status) {
 
 // direct is where the payload that is still to come belongs, if it is much. Its
 // end comes by way of the staging buffer, so that it lands when all else has.
-func (c *callee) direct(e *Engine) (unsafe.Pointer, uint64) {
+func (c *callee) direct(e *Engine) (unsafe.Pointer, uint64, fabric.Status) {
 	left := uint64(c.req.Payload()) - c.moved
 	if !c.inside || c.req.Payload() == 0 || left < directBytes || c.req.Op != fabric.OpWrite && !c.gotRecv {
-		return nil, 0
+		return nil, 0, fabric.OK
 	}
 	var to spans
-	if c.destination(e, &to) != fabric.OK {
-		return nil, 0
+	if status := c.destination(e, &to); status != fabric.OK {
+		return nil, 0, status
 	}
 	list, at := seek(to.list[:to.n], c.moved)
-	return unsafe.Add(list[0].p, at), min(list[0].n-at, left-lastBytes)
+	return unsafe.Add(list[0].p, at), min(list[0].n-at, left-lastBytes), fabric.OK
 }
 
 // claim makes sure that there is a RECV, or waits for one.
@@ -300,7 +309,8 @@ func (c *callee) sync(e *Engine) (bool, fabric.Status) {
 
 // refuse tells the peer why a request failed, and breaks the connection. The
 // socket stays until the peer has closed it: closing it with bytes unread would
-// take the answer away from the peer.
+// take the answer away from the peer. So does that of the other direction, whose
+// end the peer must not hear of before the answer.
 func (c *callee) refuse(e *Engine, status fabric.Status) {
 	q := c.detach(e)
 	if c.unacked && c.room() >= frame.AnswerBytes {
@@ -316,6 +326,9 @@ func (c *callee) refuse(e *Engine, status fabric.Status) {
 		_ = unix.Shutdown(c.fd, unix.SHUT_WR)
 	}
 	e.draining = append(e.draining, c)
+	if l, ok := q.link.(*caller); ok {
+		c.partner = l.linger(e)
+	}
 	e.fail(q, fabric.PeerLost)
 }
 
@@ -353,6 +366,9 @@ func (c *callee) drain(e *Engine) {
 
 func (c *callee) gone(e *Engine) {
 	c.stream.close(&e.poll)
+	if c.partner != nil {
+		c.partner.close(&e.poll)
+	}
 	for i, d := range e.draining {
 		if d == c {
 			e.draining = append(e.draining[:i], e.draining[i+1:]...)

@@ -37,6 +37,11 @@ type flight struct {
 	idle   bool // was never sent: done when those before it are
 }
 
+// brings tells whether a request has an answer of its own.
+func (f *flight) brings() bool {
+	return f.op == fabric.OpRead || f.op == fabric.OpCAS || f.op == fabric.OpAdd
+}
+
 func newCaller(fd int, q *qp) *caller {
 	return &caller{stream: newStream(fd), q: q, flights: make([]flight, q.shared.Send.Depth()), lostAs: fabric.PeerLost}
 }
@@ -248,6 +253,9 @@ func (c *caller) land(e *Engine, a *frame.Answer) bool {
 		return false
 	}
 	for range ahead {
+		if f := c.flight(q.head); !f.idle && f.brings() {
+			return false // It cannot have been executed: what it found never came.
+		}
 		c.finish(e, fabric.OK)
 	}
 	if q.head == q.next { // A request that is still being sent was refused.
@@ -257,7 +265,7 @@ func (c *caller) land(e *Engine, a *frame.Answer) bool {
 	f := c.flight(q.head)
 	switch a.Kind {
 	case frame.Ack:
-		if f.op == fabric.OpRead || f.op == fabric.OpCAS || f.op == fabric.OpAdd {
+		if f.brings() {
 			return false
 		}
 		c.finish(e, fabric.OK)
@@ -324,6 +332,14 @@ func (c *caller) finishIdle(e *Engine) {
 	for q := c.q; q.head != q.next && c.flight(q.head).idle; {
 		c.finish(e, fabric.OK)
 	}
+}
+
+// linger lets the socket stay open, unheard, when the rest is closed.
+func (c *caller) linger(e *Engine) *stream {
+	kept := c.stream
+	e.poll.remove(c.fd)
+	c.closed = true
+	return &kept
 }
 
 // close ends everything in flight: nobody knows how far it got.

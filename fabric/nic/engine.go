@@ -29,6 +29,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/ring"
 )
 
 // Config says how an engine runs.
@@ -149,13 +150,15 @@ func (e *Engine) loop() {
 	if e.conf.RealTime > 0 {
 		prioritize(e.conf.RealTime, e.conf.Log)
 	}
-	idle := idler{spin: e.conf.Spin}
+	spinner := ring.Spinner{Limit: e.conf.Spin, Yield: policy() == schedOther}
+	idle := spinner.Begin()
 	for !e.stopping {
 		if e.pass() {
-			idle.reset()
-		} else if idle.enough() {
+			idle.Found()
+			idle = spinner.Begin()
+		} else if idle.Enough() {
 			e.sleep()
-			idle.reset()
+			idle = spinner.Begin()
 		}
 	}
 	e.shut()

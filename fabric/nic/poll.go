@@ -3,7 +3,6 @@ package nic
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -103,28 +102,4 @@ func (e *Engine) sleep() {
 	for _, s := range e.sessions {
 		s.bells.SetAsleep(false)
 	}
-}
-
-// idler tells when polling has been in vain for long enough. It looks at the
-// clock only now and then.
-type idler struct {
-	spin  time.Duration
-	tries int
-	since time.Time
-}
-
-const triesPerLook = 16
-
-func (i *idler) reset() { i.tries = 0 }
-
-func (i *idler) enough() bool {
-	i.tries++
-	switch {
-	case i.spin < 0 || i.tries%triesPerLook != 0:
-		return false
-	case i.tries == triesPerLook:
-		i.since = time.Now()
-		return false
-	}
-	return time.Since(i.since) >= i.spin
 }

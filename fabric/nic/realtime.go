@@ -36,7 +36,7 @@ func prioritize(priority int, log *slog.Logger) {
 	log.Info("real-time priority", "policy", "SCHED_FIFO", "priority", priority)
 }
 
-// Policy tells the calling thread's scheduling policy, for tests and messages.
+// policy tells the calling thread's scheduling policy.
 func policy() int {
 	p, _, _ := unix.RawSyscall(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0)
 	return int(p)

@@ -133,7 +133,9 @@ func (e *Engine) complete(q *qp, status fabric.Status) {
 // finish ends the oldest request and tells the program if it asked or if it failed.
 func (e *Engine) finish(q *qp, status fabric.Status, id uint64, op fabric.Op, flags fabric.Flags) {
 	q.head++
-	q.session.metrics.Operations++
+	if status != fabric.Flushed {
+		q.session.metrics.Operations++
+	}
 	if status == fabric.OK && flags&fabric.Signaled == 0 {
 		q.sendCQ.release()
 		return

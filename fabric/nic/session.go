@@ -170,7 +170,7 @@ func randomToken() uint64 {
 func (s *Session) ban(peer string) {
 	s.banned[peer] = true
 	for _, q := range s.byBell {
-		if q != nil && q.wants && q.want.Peer == peer {
+		if q != nil && (q.wants && q.want.Peer == peer || q.peer != nil && q.peer.session.name == peer) {
 			s.engine.fail(q, fabric.PeerLost)
 		}
 	}

@@ -34,6 +34,8 @@ type Switchboard struct {
 	mu     sync.Mutex
 	closed bool
 	talks  map[net.Conn]struct{} // handshakes under way
+	calls  context.Context       // ends with the switchboard
+	end    context.CancelFunc
 }
 
 // Listen opens a switchboard. The address that peers are told is advertise, or
@@ -48,6 +50,7 @@ func (e *Engine) Listen(addr, advertise string, secret []byte) (*Switchboard, er
 		engine: e, secret: secret, listener: l.(*net.TCPListener),
 		slots: make(chan struct{}, strangers), talks: map[net.Conn]struct{}{},
 	}
+	s.calls, s.end = context.WithCancel(context.Background())
 	if advertise == "" {
 		advertise = l.Addr().String()
 	}
@@ -65,6 +68,7 @@ func (s *Switchboard) Addr() string { return s.listener.Addr().String() }
 // Close takes no more calls. Connections that stand stay.
 func (s *Switchboard) Close() error {
 	_ = s.engine.do(func() { s.engine.board = nil })
+	s.end()
 	s.mu.Lock()
 	s.closed = true
 	for c := range s.talks {
@@ -242,15 +246,17 @@ func (e *Engine) dial(q *qp) error {
 	if k := q.knocks; k != nil {
 		e.knockedEarly(q, k)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(e.board.calls)
 	q.dialing = cancel
 	h := frame.Hello{From: q.endpoint(e.addr), To: q.want.QP, Token: q.want.Token, RNRWait: q.rnrWait}
 	board, addr := e.board, q.want.Addr
-	go func() {
+	board.wait.Go(func() {
+		defer cancel()
 		fd, err := board.call(ctx, addr, h)
-		cancel()
-		_ = e.do(func() { e.called(q, fd, err) })
-	}()
+		if e.do(func() { e.called(q, fd, err) }) != nil && err == nil {
+			_ = unix.Close(fd)
+		}
+	})
 	return nil
 }
 

@@ -103,13 +103,13 @@ const echoes = 20
 
 // process is a child in some role.
 type process struct {
-	t   *testing.T
+	t   testing.TB
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-func spawn(t *testing.T, role, path string) *process {
+func spawn(t testing.TB, role, path string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], path)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
