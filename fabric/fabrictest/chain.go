@@ -2,6 +2,7 @@ package fabrictest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -58,21 +59,34 @@ func (h *hop) arm(slot, i, n int, next *end) {
 	rest := message(i, n) - perHop
 	loopSlot := fabric.SlotAddr(h.loop.Posted()+1, h.loop.SendDepth())
 	downSlot := fabric.SlotAddr(h.down.Posted()+1, h.down.SendDepth())
-	check(h.t, h.loop.Post(
+	h.replenish(h.loop.Post,
 		fabric.Wait(h.arrived.Number(), uint64(slot+1)),
-		fabric.CAS(h.at(0), 0, 0, h.piece(0, 8)).Defer()))
+		fabric.CAS(h.at(0), 0, 0, h.piece(0, 8)).Defer())
 	forward := fabric.Send(h.piece(staging(slot), rest))
 	if i == n-1 {
 		forward = fabric.WriteImm(next.at(uint64(ackAt+slot%slots*n*results)), uint32(slot), h.piece(staging(slot), rest))
 	}
-	check(h.t, h.down.Post(
+	h.replenish(h.down.Post,
 		fabric.Wait(h.done.Number(), uint64(slot+1)),
 		fabric.Write(next.at(0), h.piece(0, 0)).Defer(),
-		forward))
-	check(h.t, h.qp.PostRecv(fabric.Recv(0,
+		forward)
+	h.replenish(h.qp.PostRecv, fabric.Recv(0,
 		h.loopRing.Piece(loopSlot+fabric.PatchOffset, patch),
 		h.downRing.Piece(downSlot+fabric.CopyOffset, copyPatch),
-		h.piece(staging(slot), rest))))
+		h.piece(staging(slot), rest)))
+}
+
+// replenish posts when there is room: the client may hear of an operation's end
+// before the replica's queue is free of it.
+func (h *hop) replenish(post func(...fabric.WR) error, batch ...fabric.WR) {
+	h.t.Helper()
+	eventually(h.t, "room in a queue", func() bool {
+		err := post(batch...)
+		if !errors.Is(err, fabric.ErrFull) {
+			check(h.t, err)
+		}
+		return err == nil
+	})
 }
 
 // describe builds the message that makes every replica do execute and pass

@@ -40,6 +40,8 @@ func newCallee(fd int, q *qp, wait time.Duration) *callee {
 	return &callee{stream: newStream(fd), q: q, rnrWait: wait}
 }
 
+const hungUp = unix.EPOLLRDHUP | unix.EPOLLHUP | unix.EPOLLERR
+
 // ready reads what the socket has and executes it.
 func (c *callee) ready(e *Engine, events uint32) {
 	if c.q == nil {
@@ -47,6 +49,10 @@ func (c *callee) ready(e *Engine, events uint32) {
 		return
 	}
 	defer c.survive(e)
+	if c.mute && events&hungUp != 0 {
+		c.lose(e)
+		return
+	}
 	if events&unix.EPOLLOUT != 0 {
 		if err := c.flush(&e.poll); err != nil {
 			c.lose(e)

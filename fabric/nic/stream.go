@@ -103,9 +103,9 @@ func (s *stream) watch(p *poller, mute, blocked bool) {
 		return
 	}
 	s.mute, s.blocked = mute, blocked
-	events := uint32(0)
-	if !mute {
-		events |= unix.EPOLLIN
+	events := uint32(unix.EPOLLIN)
+	if mute {
+		events = unix.EPOLLRDHUP // A peer that hangs up is heard of all the same.
 	}
 	if blocked {
 		events |= unix.EPOLLOUT
