@@ -49,7 +49,7 @@ func newCaller(fd int, q *qp) *caller {
 func (c *caller) flight(index uint64) *flight { return &c.flights[index&uint64(len(c.flights)-1)] }
 
 // issue sends the request being executed, or a further part of it.
-func (c *caller) issue(e *Engine, q *qp, room *uint64) (outcome, fabric.Status) {
+func (c *caller) issue(e *Engine, q *qp) (outcome, fabric.Status) {
 	w := &q.cur
 	var local spans
 	need := fabric.Access(0)
@@ -73,7 +73,7 @@ func (c *caller) issue(e *Engine, q *qp, room *uint64) (outcome, fabric.Status) 
 		e.markDirty(c)
 	}
 	if w.Op != fabric.OpRead && w.Op != fabric.OpCAS && w.Op != fabric.OpAdd && w.Op != fabric.OpFlush {
-		if how := c.send(e, q, &local, room); how != started {
+		if how := c.send(e, q, &local); how != started {
 			return how, 0
 		}
 	}
@@ -94,10 +94,10 @@ func request(q *qp, total uint64) frame.Request {
 
 // send copies payload into the outbox. The copy lets go of the source at once:
 // nothing of a revoked region is in the engine's hands afterwards.
-func (c *caller) send(e *Engine, q *qp, local *spans, room *uint64) outcome {
+func (c *caller) send(e *Engine, q *qp, local *spans) outcome {
 	for q.moved < local.total {
-		n := min(local.total-q.moved, *room, uint64(c.room()))
-		if n == 0 && *room == 0 {
+		n := min(local.total-q.moved, q.room, uint64(c.stream.room()))
+		if n == 0 && q.room == 0 {
 			return paused
 		}
 		if n == 0 {
@@ -107,7 +107,7 @@ func (c *caller) send(e *Engine, q *qp, local *spans, room *uint64) outcome {
 		list, at := seek(local.list[:local.n], q.moved)
 		gather(unsafe.Pointer(unsafe.SliceData(c.grow(int(n)))), list, at, n)
 		q.moved += n
-		*room -= n
+		q.room -= n
 		q.session.metrics.Bytes += n
 		e.markDirty(c)
 	}

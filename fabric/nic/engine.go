@@ -100,7 +100,9 @@ func New(c Config) (*Engine, error) {
 	if err := e.poll.open(); err != nil {
 		return nil, fmt.Errorf("nic: %w", err)
 	}
-	go e.loop()
+	started := make(chan struct{})
+	go e.loop(started)
+	<-started
 	return e, nil
 }
 
@@ -144,12 +146,13 @@ func (e *Engine) obey() {
 	}
 }
 
-func (e *Engine) loop() {
+func (e *Engine) loop(started chan<- struct{}) {
 	runtime.LockOSThread()
 	debug.SetPanicOnFault(true)
 	if e.conf.RealTime > 0 {
 		prioritize(e.conf.RealTime, e.conf.Log)
 	}
+	close(started)
 	spinner := ring.Spinner{Limit: e.conf.Spin, Yield: policy() == schedOther}
 	idle := spinner.Begin()
 	for !e.stopping {

@@ -39,6 +39,7 @@ type qp struct {
 	fetched bool
 	cur     fabric.WR
 	moved   uint64    // bytes of it that have been placed
+	room    uint64    // bytes that this turn may still move
 	recv    fabric.WR // the RECV it goes to
 	gotRecv bool
 
@@ -66,7 +67,7 @@ func (q *qp) recvPosted(e *Engine) { e.enqueue(q) }
 // link carries a queue pair's requests to a peer on another engine.
 type link interface {
 	// issue starts q.cur, or goes on with it.
-	issue(e *Engine, q *qp, room *uint64) (outcome, fabric.Status)
+	issue(e *Engine, q *qp) (outcome, fabric.Status)
 	// idle starts q.cur, which needs no peer and completes behind those in flight.
 	idle(e *Engine, q *qp) outcome
 	// close ends all requests in flight.

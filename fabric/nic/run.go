@@ -49,12 +49,12 @@ func (e *Engine) run(q *qp) {
 // turn executes requests until the turn is over, and then tells so, or until
 // there is nothing to go on with.
 func (e *Engine) turn(q *qp) (more bool) {
-	room := uint64(turnBytes)
+	q.room = turnBytes
 	for range turnRequests {
 		if !e.fetch(q) {
 			return false
 		}
-		how, status := e.stepOrWait(q, &room)
+		how, status := e.stepOrWait(q)
 		switch {
 		case how == stalled:
 			return false
@@ -69,7 +69,7 @@ func (e *Engine) turn(q *qp) (more bool) {
 		default:
 			e.complete(q, status)
 		}
-		if room == 0 {
+		if q.room == 0 {
 			return true
 		}
 	}
@@ -78,10 +78,10 @@ func (e *Engine) turn(q *qp) (more bool) {
 
 // stepOrWait executes a request. One that fails before anything of it was sent
 // waits for those in flight first, so that they end as they deserve.
-func (e *Engine) stepOrWait(q *qp, room *uint64) (outcome, fabric.Status) {
+func (e *Engine) stepOrWait(q *qp) (outcome, fabric.Status) {
 	how, status := finished, q.doomed
 	if status == fabric.OK {
-		how, status = e.step(q, room)
+		how, status = e.step(q)
 	}
 	if how == finished && status != fabric.OK && q.head != q.next && !q.sentHeader {
 		q.doomed = status

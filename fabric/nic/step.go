@@ -10,7 +10,7 @@ import (
 )
 
 // step executes the fetched request, or a slice of it.
-func (e *Engine) step(q *qp, room *uint64) (outcome, fabric.Status) {
+func (e *Engine) step(q *qp) (outcome, fabric.Status) {
 	w := &q.cur
 	if w.Pieces > fabric.MaxPieces {
 		q.session.metrics.RefusedRequest++
@@ -33,7 +33,7 @@ func (e *Engine) step(q *qp, room *uint64) (outcome, fabric.Status) {
 		if w.Flags&fabric.Fenced != 0 && q.head != q.next && !q.sentHeader {
 			return stalled, 0 // The last completion in flight continues it.
 		}
-		return q.link.issue(e, q, room)
+		return q.link.issue(e, q)
 	}
 	switch w.Op {
 	case fabric.OpCAS, fabric.OpAdd:
@@ -41,7 +41,7 @@ func (e *Engine) step(q *qp, room *uint64) (outcome, fabric.Status) {
 	case fabric.OpFlush:
 		return e.flushTarget(q)
 	default:
-		return e.copy(q, room)
+		return e.copy(q)
 	}
 }
 
@@ -124,7 +124,7 @@ func placeResult(to *spans, old uint64) {
 }
 
 // copy executes WRITE, READ and SEND between two queue pairs of this engine.
-func (e *Engine) copy(q *qp, room *uint64) (outcome, fabric.Status) {
+func (e *Engine) copy(q *qp) (outcome, fabric.Status) {
 	w := &q.cur
 	var from, to spans
 	if how, status := e.ends(q, &from, &to); how != finished || status != fabric.OK {
@@ -134,14 +134,14 @@ func (e *Engine) copy(q *qp, room *uint64) (outcome, fabric.Status) {
 	if w.Op == fabric.OpRead {
 		total = to.total
 	}
-	n := min(total-q.moved, *room)
+	n := min(total-q.moved, q.room)
 	allowed := n
 	if q.plan != nil {
 		allowed = q.plan.spend(n)
 	}
 	copySpans(to.list[:to.n], from.list[:from.n], q.moved, allowed)
 	q.moved += allowed
-	*room -= allowed
+	q.room -= allowed
 	q.session.metrics.Bytes += allowed
 	switch {
 	case allowed < n || q.plan != nil && q.plan.cutNow():

@@ -32,8 +32,7 @@ func wake(word *atomic.Uint32) {
 // NewEvent makes an event that wakes a sleeping NIC.
 func NewEvent() (int, error) { return unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK) }
 
+var one = [8]byte{1}
+
 // Signal sets off an event.
-func Signal(event int) {
-	one := [8]byte{1}
-	_, _ = unix.Write(event, one[:])
-}
+func Signal(event int) { _, _ = unix.Write(event, one[:]) }
