@@ -8,6 +8,7 @@ import (
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/driver"
 	"github.com/ostrodb/ostro/fabric/nic"
+	"github.com/ostrodb/ostro/fabric/ring"
 )
 
 // Network is an engine whose devices reach each other.
@@ -35,7 +36,7 @@ func (n *Network) Device(name string) (*driver.Device, error) {
 }
 
 // Caps is what the provider can do.
-var Caps = fabric.Caps{Wait: true, Rings: true, Persist: true, WatchOrder: true}
+var Caps = fabric.Caps{Wait: true, Rings: true, Persist: true, WatchOrder: ring.InOrder}
 
 // CutAfter breaks q's connection when its requests have placed n more bytes, in
 // the middle of a request if they end there: the target keeps exactly those.

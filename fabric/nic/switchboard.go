@@ -62,6 +62,13 @@ func (e *Engine) Listen(addr, advertise string, secret []byte) (*Switchboard, er
 	return s, nil
 }
 
+// Listens tells whether the engine reaches other machines.
+func (e *Engine) Listens() bool {
+	listens := false
+	_ = e.do(func() { listens = e.board != nil })
+	return listens
+}
+
 // Addr is where the switchboard listens.
 func (s *Switchboard) Addr() string { return s.listener.Addr().String() }
 

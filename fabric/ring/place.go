@@ -1,6 +1,12 @@
 package ring
 
-import "unsafe"
+import (
+	"runtime"
+	"unsafe"
+)
+
+// InOrder tells whether this processor shows stores to others in program order.
+const InOrder = runtime.GOARCH == "amd64"
 
 // Place copies n bytes in increasing address order, as a processor that keeps
 // stores in order shows it to others: single bytes to the first word border of

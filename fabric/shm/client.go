@@ -12,10 +12,14 @@ import (
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/driver"
 	"github.com/ostrodb/ostro/fabric/nic"
+	"github.com/ostrodb/ostro/fabric/ring"
 )
 
-// Caps is what the provider can do.
-var Caps = fabric.Caps{Wait: true, Rings: true, Persist: true, WatchOrder: true, SurvivesStop: true}
+// caps is what the provider can do. A NIC that reaches other machines promises a
+// watcher of its memory no more than those can.
+func caps(remote bool) fabric.Caps {
+	return fabric.Caps{Wait: true, Rings: true, Persist: true, WatchOrder: ring.InOrder && !remote, SurvivesStop: true}
+}
 
 // Open attaches to the NIC that serves the socket, as a device of this name.
 func Open(path, name string) (*driver.Device, error) {
@@ -23,7 +27,7 @@ func Open(path, name string) (*driver.Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shm: attach to the NIC at %s: %w", path, err)
 	}
-	return driver.New(name, Caps, c), nil
+	return driver.New(name, caps(c.remote), c), nil
 }
 
 // client is the way to an engine in another process.
@@ -32,6 +36,8 @@ type client struct {
 	bells *fabric.Memory
 	event *os.File
 	fd    int // of event
+
+	remote bool // the NIC reaches other machines
 
 	mu      sync.Mutex // one request at a time
 	answers chan reply
@@ -77,7 +83,7 @@ func (c *client) greet(name string) error {
 		return err
 	}
 	_ = files[0].Close()
-	c.event = files[1]
+	c.event, c.remote = files[1], a.Remote
 	c.fd = int(c.event.Fd())
 	return unix.SetNonblock(c.fd, true)
 }

@@ -145,7 +145,7 @@ func (s *Server) greet(c *net.UnixConn) (*nic.Session, string, error) {
 		return nil, "", err
 	}
 	bells, event := session.Doorbells()
-	if err := send(c, answer{MemoryBytes: len(bells.Bytes())}, int(bells.File().Fd()), event); err != nil {
+	if err := send(c, answer{MemoryBytes: len(bells.Bytes()), Remote: s.engine.Listens()}, int(bells.File().Fd()), event); err != nil {
 		_ = session.Close()
 		return nil, "", err
 	}

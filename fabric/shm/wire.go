@@ -43,6 +43,7 @@ type answer struct {
 	nic.Response
 	MemoryBytes int    `json:",omitempty"`
 	Code        string `json:",omitempty"` // which sentinel the error is
+	Remote      bool   `json:",omitempty"` // hello: the NIC reaches other machines
 }
 
 // send writes one packet with descriptors.
