@@ -141,6 +141,8 @@ type QP interface {
 	// Posted is the index of the next request to be posted; request i lies in slot i
 	// modulo SendDepth.
 	Posted() uint64
+	// Done is how many requests have ended, in posting order: their slots are free.
+	Done() uint64
 	SendDepth() uint64
 	// HandOver gives an un-owned request to the NIC, as a remote write to its owner byte does.
 	HandOver(index uint64) error
@@ -170,8 +172,11 @@ type CQ interface {
 	// Poll takes up to len(into) completions and says how many.
 	Poll(into []Completion) int
 	// Wait returns when Poll will find something. It spins for a moment, then sleeps.
+	// In a queue that only counts there is never anything: use WaitPast.
 	Wait(ctx context.Context) error
 	// Count is the number of completions ever pushed; WAIT compares with it.
 	Count() uint64
+	// WaitPast returns when Count is greater than count.
+	WaitPast(ctx context.Context, count uint64) error
 	Close() error
 }

@@ -59,13 +59,20 @@ func (c *CQ) Count() uint64 {
 // through a NIC that is awake.
 const spinFor = 20 * time.Microsecond
 
-// Wait returns when there is something to take, or, in a queue that only counts,
-// when the count has changed.
+// Wait returns when there is something to take.
 func (c *CQ) Wait(ctx context.Context) error {
-	start := c.Count()
+	return c.wait(ctx, func(uint64) bool { return c.shared.Depth() > 0 && c.shared.Produced() != c.shared.Consumed() })
+}
+
+// WaitPast returns when more than count completions were pushed.
+func (c *CQ) WaitPast(ctx context.Context, count uint64) error {
+	return c.wait(ctx, func(seen uint64) bool { return seen > count })
+}
+
+func (c *CQ) wait(ctx context.Context, over func(seen uint64) bool) error {
 	spin := c.spinner.Begin()
 	for {
-		seen, ready, err := c.look(start)
+		seen, ready, err := c.look(over)
 		if ready || err != nil {
 			spin.Found()
 			return err
@@ -81,8 +88,8 @@ func (c *CQ) Wait(ctx context.Context) error {
 	}
 }
 
-// look tells the count, and whether Wait is over.
-func (c *CQ) look(start uint64) (seen uint64, ready bool, err error) {
+// look tells the count, and whether a wait is over.
+func (c *CQ) look(over func(seen uint64) bool) (seen uint64, ready bool, err error) {
 	c.inUse.RLock()
 	defer c.inUse.RUnlock()
 	if c.leaving.Load() {
@@ -90,7 +97,7 @@ func (c *CQ) look(start uint64) (seen uint64, ready bool, err error) {
 	}
 	seen = c.shared.Produced()
 	switch {
-	case c.shared.Depth() == 0 && seen != start, c.shared.Depth() > 0 && seen != c.shared.Consumed():
+	case over(seen):
 		return seen, true, nil
 	case c.domain.device.lost.Load():
 		return seen, false, fabric.ErrNICLost

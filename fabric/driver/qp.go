@@ -36,6 +36,16 @@ func (q *QP) Endpoint() fabric.Endpoint { return q.endpoint }
 // Posted is the index of the next request.
 func (q *QP) Posted() uint64 { return q.posted.Load() }
 
+// Done is how many requests have ended.
+func (q *QP) Done() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.gone {
+		return q.posted.Load()
+	}
+	return q.shared.Send.Head()
+}
+
 // SendDepth is the number of slots in the send queue.
 func (q *QP) SendDepth() uint64 { return q.shared.Send.Depth() }
 

@@ -86,6 +86,20 @@ func (s Suite) queues(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	})
+	t.Run("a queue that only counts can be waited for", func(t *testing.T) {
+		a := newEnd(t, s.Open(t, "a")[0], fabric.QPConfig{})
+		counter := must(a.dom.NewCQ(0))(t)
+		q := must(a.dom.NewQP(fabric.QPConfig{SendCQ: counter, RecvCQ: counter}))(t)
+		connect(t, q, q)
+		for i := range uint64(20) {
+			check(t, q.Post(fabric.Nop(), fabric.Nop().Signal(1)))
+			check(t, counter.WaitPast(t.Context(), i))
+			if n := counter.Count(); n != i+1 || counter.Poll(make([]fabric.Completion, 1)) != 0 {
+				t.Fatalf("after %d completions the count is %d", i+1, n)
+			}
+			eventually(t, "the slots are free", func() bool { return q.Done() == 2*(i+1) })
+		}
+	})
 	s.test(t, "a completion queue in use cannot be closed", func(t *testing.T, a, _ *end) {
 		if a.sendCQ.Close() == nil {
 			t.Fatal("it was closed")

@@ -35,6 +35,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("waits", s.waits)
 	t.Run("hand-over", s.handOver)
 	t.Run("chain", s.chain)
+	t.Run("model", s.model)
 }
 
 // test runs one test on a fresh pair of connected ends.

@@ -228,15 +228,30 @@ func TestAnEngineAllocatesNothingPerRequest(t *testing.T) {
 	q, mem := p.loop()
 	pair := ring.NewPair(mem, depth, depth)
 	posted := uint64(0)
-	w := fabric.Write(fabric.Target{Key: p.region.Key, Addr: 128}, fabric.Piece{Key: p.region.Local, Bytes: 100})
+	at, piece := fabric.Target{Key: p.region.Key, Addr: 128}, fabric.Piece{Key: p.region.Local, Bytes: 100}
+	kinds := []fabric.WR{
+		fabric.Write(at, piece).Signal(1), fabric.Read(at, piece), fabric.Send(piece, piece), fabric.Wait(p.cq, 1),
+		fabric.CAS(at, 0, 1, piece), fabric.Add(at, 1), fabric.Flush(at, 8, 0), fabric.WriteImm(at, 1, piece), fabric.Nop(),
+	}
+	recv := fabric.Recv(1, piece, piece, piece)
+	cq := ring.NewCompletions(p.cqMem.Bytes(), 16)
+	received := uint64(0)
+	var taken [16]fabric.Completion
 	post := func() {
-		pair.Send.Put(posted, &w)
+		w := &kinds[posted%uint64(len(kinds))]
+		if w.Op == fabric.OpSend || w.Op == fabric.OpWriteImm {
+			pair.Recv.Put(received, &recv)
+			received++
+			pair.Recv.Publish(received)
+		}
+		pair.Send.Put(posted, w)
 		posted++
 		pair.Send.Publish(posted)
 		p.ring(q.Bell)
 		for pair.Send.Head() != posted {
 			runtime.Gosched()
 		}
+		cq.Take(taken[:])
 	}
 	var before, after runtime.MemStats
 	post()
