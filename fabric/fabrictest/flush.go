@@ -56,6 +56,18 @@ func testFile(t *testing.T, a, b *end) {
 	}
 }
 
+// testCutRead reads from a file that is cut meanwhile: no byte may be made up.
+func testCutRead(t *testing.T, a, b *end) {
+	_, f, info := b.mapped(t)
+	p, q := a.newQP(fabric.QPConfig{}), b.newQP(fabric.QPConfig{})
+	connect(t, p, q)
+	check(t, f.Truncate(4096))
+	check(t, p.Post(fabric.Read(info.At(0), a.piece(0, 32<<10)).Signal(1)))
+	if c := next(t, a.sendCQ); c.Status != fabric.RemoteFault && c.Status != fabric.PeerLost {
+		t.Fatalf("a READ of memory that failed: %v", c.Status)
+	}
+}
+
 func testCutFile(t *testing.T, a, b *end) {
 	_, f, info := b.mapped(t)
 	p, q := a.newQP(fabric.QPConfig{}), b.newQP(fabric.QPConfig{})
@@ -66,6 +78,7 @@ func testCutFile(t *testing.T, a, b *end) {
 	if m.Faults != 1 {
 		t.Fatalf("%d faults were counted", m.Faults)
 	}
+	testCutRead(t, a, b)
 	a.mem.Bytes()[0] = 3
 	check(t, p.Post(fabric.Write(b.at(0), a.piece(0, 1)).Signal(1)))
 	wantStatus(t, next(t, a.sendCQ), fabric.OK)

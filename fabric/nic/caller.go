@@ -105,7 +105,8 @@ func (c *caller) send(e *Engine, q *qp, local *spans) outcome {
 			return how
 		}
 		list, at := seek(local.list[:local.n], q.moved)
-		gather(unsafe.Pointer(unsafe.SliceData(c.grow(int(n)))), list, at, n)
+		gather(c.spare(int(n)), list, at)
+		c.grow(int(n))
 		q.moved += n
 		q.room -= n
 		q.session.metrics.Bytes += n
@@ -114,12 +115,12 @@ func (c *caller) send(e *Engine, q *qp, local *spans) outcome {
 	return started
 }
 
-// gather copies n bytes out of a list, beginning at bytes into its first one.
-func gather(to unsafe.Pointer, from []span, at, n uint64) {
-	for n > 0 {
-		k := min(from[0].n-at, n)
-		copy(unsafe.Slice((*byte)(to), k), unsafe.Slice((*byte)(unsafe.Add(from[0].p, at)), k))
-		to, n, from, at = unsafe.Add(to, k), n-k, from[1:], 0
+// gather fills to from a list, beginning at bytes into its first one.
+func gather(to []byte, from []span, at uint64) {
+	for len(to) > 0 {
+		n := min(from[0].n-at, uint64(len(to)))
+		copy(to, unsafe.Slice((*byte)(unsafe.Add(from[0].p, at)), n))
+		to, from, at = to[n:], from[1:], 0
 	}
 }
 

@@ -128,6 +128,7 @@ func (e *Engine) fail(q *qp, status fabric.Status) {
 		q.waitsAt.forget(q)
 	}
 	q.sender = nil
+	e.untime(q)
 	q.dropRecv(peer)
 	e.hangUp(q, link)
 	if peer != nil && peer != q {

@@ -66,6 +66,10 @@ func (s *stream) fill(place unsafe.Pointer, n uint64) (placed uint64, err error)
 // room is how many bytes may still be put into the outbox.
 func (s *stream) room() int { return outboxBytes - len(s.outbox) }
 
+// spare are the n bytes behind what is in the outbox. What is copied there counts
+// only after grow: memory that fails in the middle leaves nothing to be sent.
+func (s *stream) spare(n int) []byte { return s.outbox[len(s.outbox) : len(s.outbox)+n] }
+
 // grow makes room for n bytes in the outbox, which has it, and returns them.
 func (s *stream) grow(n int) []byte {
 	at := len(s.outbox)
