@@ -43,6 +43,19 @@ func (s Suite) queues(t *testing.T) {
 			}
 		}
 	})
+	s.test(t, "a completion means that the slots up to its request are free", func(t *testing.T, a, b *end) {
+		depth := a.qp.SendDepth()
+		batch := make([]fabric.WR, depth/2)
+		for i := range batch {
+			batch[i] = fabric.Write(b.at(0), a.piece(0, 8))
+		}
+		batch[len(batch)-1] = batch[len(batch)-1].Signal(1)
+		check(t, a.qp.Post(batch...))
+		for range s.Rounds {
+			check(t, a.qp.Post(batch...))
+			wantStatus(t, next(t, a.sendCQ), fabric.OK)
+		}
+	})
 	t.Run("a full completion queue holds requests back and loses none", s.testFullCQ)
 	s.test(t, "a failed queue pair flushes what is posted, on both queues", func(t *testing.T, a, b *end) {
 		wantStatus(t, a.do(fabric.WR{Op: 99}), fabric.BadRequest)

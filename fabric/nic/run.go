@@ -140,6 +140,7 @@ func (e *Engine) finish(q *qp, status fabric.Status, id uint64, op fabric.Op, fl
 		q.sendCQ.release()
 		return
 	}
+	q.shared.Send.Free(q.head) // First: who sees the completion may use the slot.
 	q.sendCQ.push(e, &fabric.Completion{ID: id, QP: q.number, Status: status, Op: op})
 }
 

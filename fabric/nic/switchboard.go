@@ -20,6 +20,7 @@ import (
 const (
 	greetTimeout = 5 * time.Second
 	strangers    = 256
+	acceptPause  = 50 * time.Millisecond
 )
 
 // Switchboard connects an engine with those of other machines: it takes their
@@ -113,6 +114,7 @@ func (s *Switchboard) accept() {
 		}
 		if err != nil {
 			s.engine.conf.Log.Error("a peer could not connect", "error", err)
+			time.Sleep(acceptPause) // The system has no room for it.
 			continue
 		}
 		select {

@@ -9,12 +9,17 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/nic"
 )
+
+// acceptPause is the time until the next try when the system has no room for a
+// connection.
+const acceptPause = 50 * time.Millisecond
 
 // Server lets the processes of this machine use an engine.
 type Server struct {
@@ -86,6 +91,7 @@ func (s *Server) accept() {
 		}
 		if err != nil {
 			s.log.Error("a program could not attach", "error", err)
+			time.Sleep(acceptPause)
 			continue
 		}
 		if s.track(c) {

@@ -35,7 +35,6 @@ const maxFiles = 2
 type hello struct {
 	Version int
 	Name    string
-	Listen  string `json:",omitempty"`
 }
 
 // answer is a Response, and the size of the memory that comes with it.

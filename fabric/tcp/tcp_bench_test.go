@@ -33,3 +33,26 @@ func BenchmarkWrite(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPipelinedWrite keeps up to 128 WRITEs of 128 bytes in flight.
+func BenchmarkPipelinedWrite(b *testing.B) {
+	x, y := fabrictest.Pair(b, []fabric.Device{device(b, host(b, secret), "a"), device(b, host(b, secret), "b")})
+	const burst = 32
+	batch := make([]fabric.WR, burst)
+	for i := range batch {
+		batch[i] = fabric.Write(y.At(uint64(i*128)), x.Piece(0, 128))
+	}
+	batch[burst-1] = batch[burst-1].Signal(1)
+	flying := 0
+	for b.Loop() {
+		if flying == 3 {
+			x.Next()
+			flying--
+		}
+		if err := x.QP().Post(batch...); err != nil {
+			b.Fatal(err)
+		}
+		flying++
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*burst), "ns/write")
+}
