@@ -55,6 +55,13 @@ crash: ## kill the server a few times under load; nothing acknowledged may be lo
 torture: ## the same for KILLS=300 kills
 	$(GO) test -count=1 ./test/crash -timeout 0 -v -kills $(KILLS)
 
+.PHONY: verbs
+verbs: ## the fabric's suite on libibverbs, under Soft-RoCE in QEMU
+	@mkdir -p bin
+	$(GO) vet -tags verbs ./fabric/...
+	$(GO) test -tags verbs -c -o bin/verbs.test ./fabric/verbs
+	fabric/verbs/softroce.sh bin/verbs.test -test.timeout 100s
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for a little while
 	@for target in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do \

@@ -70,6 +70,7 @@ type Caps struct {
 	Rings        bool // send queues can be registered, requests handed over
 	Persist      bool // FLUSH with Persist reaches the medium of file-backed regions
 	WatchOrder   bool // a CPU that watches a target sees bytes land in order, not only the last one last
+	Counts       bool // refusals and waits are counted in Metrics and told apart, failed memory is found
 	SurvivesStop bool // requests are executed while the target's process is stopped
 }
 

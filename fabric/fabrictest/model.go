@@ -108,16 +108,21 @@ func (w *world) pieces(e *end, upper bool, n int64) (list []fabric.Piece, total 
 	return list, total
 }
 
-func gatherFrom(mem []byte, pieces []fabric.Piece) (out []byte) {
+// offset is where in its region a piece lies.
+func (e *end) offset(p fabric.Piece) uint64 { return p.Addr - e.piece(0, 0).Addr }
+
+func (e *end) gather(mem []byte, pieces []fabric.Piece) (out []byte) {
 	for _, p := range pieces {
-		out = append(out, mem[p.Addr:p.Addr+uint64(p.Bytes)]...)
+		at := e.offset(p)
+		out = append(out, mem[at:at+uint64(p.Bytes)]...)
 	}
 	return out
 }
 
-func scatterTo(mem []byte, pieces []fabric.Piece, data []byte) {
+func (e *end) scatter(mem []byte, pieces []fabric.Piece, data []byte) {
 	for _, p := range pieces {
-		n := copy(mem[p.Addr:p.Addr+uint64(p.Bytes)], data)
+		at := e.offset(p)
+		n := copy(mem[at:at+uint64(p.Bytes)], data)
 		data = data[n:]
 	}
 }
@@ -129,18 +134,18 @@ func (w *world) add() {
 		src, n := w.pieces(w.a, false, -1)
 		off := uint64(half + w.rng.IntN(half-int(n)))
 		w.batch = append(w.batch, fabric.Write(w.b.at(off), src...))
-		copy(w.their[off:], gatherFrom(w.mine, src))
+		copy(w.their[off:], w.a.gather(w.mine, src))
 	case 1:
 		dst, n := w.pieces(w.a, true, -1)
 		off := uint64(w.rng.IntN(half - int(n)))
 		w.batch = append(w.batch, fabric.Read(w.b.at(off), dst...))
-		scatterTo(w.mine, dst, w.their[off:off+uint64(n)])
+		w.a.scatter(w.mine, dst, w.their[off:off+uint64(n)])
 	case 2:
 		src, n := w.pieces(w.a, false, -1)
 		dst, _ := w.pieces(w.b, true, int64(n))
 		w.batch = append(w.batch, fabric.Send(src...))
 		w.recvs = append(w.recvs, fabric.Recv(0, dst...))
-		scatterTo(w.their, dst, gatherFrom(w.mine, src))
+		w.b.scatter(w.their, dst, w.a.gather(w.mine, src))
 	case 3:
 		w.atomic()
 	case 4:
@@ -164,5 +169,5 @@ func (w *world) atomic() {
 		w.batch = append(w.batch, fabric.CAS(w.b.at(word), old+1, 0, result))
 	}
 	binary.LittleEndian.PutUint64(w.their[word:], changed)
-	binary.LittleEndian.PutUint64(w.mine[result.Addr:], old)
+	binary.LittleEndian.PutUint64(w.mine[w.a.offset(result):], old)
 }

@@ -36,7 +36,7 @@ func (n *Network) Device(name string) (*driver.Device, error) {
 }
 
 // Caps is what the provider can do.
-var Caps = fabric.Caps{Wait: true, Rings: true, Persist: true, WatchOrder: ring.InOrder}
+var Caps = fabric.Caps{Wait: true, Rings: true, Persist: true, Counts: true, WatchOrder: ring.InOrder}
 
 // CutAfter breaks q's connection when its requests have placed n more bytes, in
 // the middle of a request if they end there: the target keeps exactly those.

@@ -103,7 +103,8 @@ type owner struct {
 
 func (o owner) Close() error { return errors.Join(o.Device.Close(), o.close()) }
 
-func openTCP(u *url.URL, o Options) (fabric.Device, error) {
+// secretOf is what all NICs share.
+func secretOf(u *url.URL, o Options) ([]byte, error) {
 	secret := o.Secret
 	if path := u.Query().Get("secret-file"); path != "" {
 		text, err := os.ReadFile(path)
@@ -113,7 +114,15 @@ func openTCP(u *url.URL, o Options) (fabric.Device, error) {
 		secret = []byte(strings.TrimSpace(string(text)))
 	}
 	if len(secret) == 0 {
-		return nil, errors.New("fabric: tcp needs a secret that all NICs share; give one with ?secret-file=PATH")
+		return nil, fmt.Errorf("fabric: %s needs a secret that all NICs share; give one with ?secret-file=PATH", u.Scheme)
+	}
+	return secret, nil
+}
+
+func openTCP(u *url.URL, o Options) (fabric.Device, error) {
+	secret, err := secretOf(u, o)
+	if err != nil {
+		return nil, err
 	}
 	h, err := tcp.Open(tcp.Config{
 		Listen: u.Host, Advertise: u.Query().Get("advertise"), Secret: secret, NIC: nic.Config{Log: o.Log},

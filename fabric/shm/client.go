@@ -18,7 +18,7 @@ import (
 // caps is what the provider can do. A NIC that reaches other machines promises a
 // watcher of its memory no more than those can.
 func caps(remote bool) fabric.Caps {
-	return fabric.Caps{Wait: true, Rings: true, Persist: true, WatchOrder: ring.InOrder && !remote, SurvivesStop: true}
+	return fabric.Caps{Wait: true, Rings: true, Persist: true, Counts: true, WatchOrder: ring.InOrder && !remote, SurvivesStop: true}
 }
 
 // Open attaches to the NIC that serves the socket, as a device of this name.

@@ -16,7 +16,7 @@ import (
 
 // Caps is what the provider can do. A watcher may see the bytes of one read in
 // any order, but for the last ones.
-var Caps = fabric.Caps{Wait: true, Rings: true, Persist: true}
+var Caps = fabric.Caps{Wait: true, Rings: true, Persist: true, Counts: true}
 
 // Config says where an engine listens.
 type Config struct {
