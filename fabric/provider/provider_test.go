@@ -1,3 +1,5 @@
+//go:build !verbs
+
 package provider_test
 
 import (

@@ -7,14 +7,13 @@ import (
 
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/fabrictest"
-	"github.com/ostrodb/ostro/fabric/verbs"
 )
 
 func TestVerbsKeepThePromisesOfTheFabric(t *testing.T) {
 	fabrictest.Suite{Rounds: 20, Open: func(t testing.TB, names ...string) []fabric.Device {
 		var out []fabric.Device
 		for _, name := range names {
-			d, err := verbs.Open(verbs.Config{Listen: "127.0.0.1:0", Secret: []byte("s"), Name: name})
+			d, err := open(name)
 			if err != nil {
 				t.Fatal(err)
 			}
