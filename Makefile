@@ -3,7 +3,7 @@
 GO     ?= go
 TOOL   := $(GO) tool -modfile=tools/go.mod
 # The packages whose code runs on many goroutines at once.
-RACY   := ./engine/... ./wire/... ./server/... ./internal/...
+RACY   := ./engine/... ./fabric/... ./wire/... ./server/... ./internal/...
 KILLS  ?= 300
 
 .PHONY: help
@@ -54,6 +54,13 @@ crash: ## kill the server a few times under load; nothing acknowledged may be lo
 .PHONY: torture
 torture: ## the same for KILLS=300 kills
 	$(GO) test -count=1 ./test/crash -timeout 0 -v -kills $(KILLS)
+
+.PHONY: verbs
+verbs: ## the fabric's suite on libibverbs, under Soft-RoCE in QEMU
+	@mkdir -p bin
+	$(GO) vet -tags verbs ./fabric/...
+	$(GO) test -tags verbs -c -o bin/verbs.test ./fabric/verbs
+	fabric/verbs/softroce.sh bin/verbs.test -test.timeout 100s
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for a little while

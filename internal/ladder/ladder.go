@@ -38,12 +38,16 @@ var Rungs = []string{
 	"engine/store",
 
 	"fabric",
+	"fabric/ring",
+	"fabric/frame",
+	"fabric/nic",
+	"fabric/driver",
+	"fabric/fabrictest",
 	"fabric/inproc",
 	"fabric/shm",
 	"fabric/tcp",
 	"fabric/verbs",
-	"fabric/nic",
-	"fabric/fabrictest",
+	"fabric/provider",
 
 	"cluster/view",
 	"cluster/meta",

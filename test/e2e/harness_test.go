@@ -24,6 +24,10 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if socket := os.Getenv(targetVariable); socket != "" {
+		beTarget(socket)
+		return
+	}
 	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,52 @@
+package inproc_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/fabrictest"
+	"github.com/ostrodb/ostro/fabric/inproc"
+	"github.com/ostrodb/ostro/fabric/nic"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func network(t testing.TB) *inproc.Network {
+	t.Helper()
+	n, err := inproc.New(nic.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+func devices(t testing.TB, n *inproc.Network, names ...string) []fabric.Device {
+	t.Helper()
+	var out []fabric.Device
+	for _, name := range names {
+		d, err := n.Device(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		out = append(out, d)
+	}
+	return out
+}
+
+func TestInprocKeepsThePromisesOfTheFabric(t *testing.T) {
+	fabrictest.Suite{Open: func(t testing.TB, names ...string) []fabric.Device {
+		return devices(t, network(t), names...)
+	}}.Run(t)
+}

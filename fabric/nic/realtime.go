@@ -1,0 +1,43 @@
+package nic
+
+import (
+	"log/slog"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	schedOther = 0
+	schedFIFO  = 1
+)
+
+// prioritize asks for SCHED_FIFO for every thread of the process: the loop's own
+// would not do, for the collector's threads must not wait behind other programs
+// while the loop waits for them. Threads that come later inherit it.
+func prioritize(priority int, log *slog.Logger) {
+	param := struct{ priority int32 }{int32(priority)}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		log.Warn("no real-time priority: the NIC competes with other programs for the processor", "error", err)
+		return
+	}
+	for _, t := range threads {
+		id, _ := strconv.Atoi(t.Name())
+		_, _, no := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(id), schedFIFO, uintptr(unsafe.Pointer(&param)))
+		if no != 0 && no != unix.ESRCH {
+			log.Warn("no real-time priority: the NIC competes with other programs for the processor; "+
+				"allow it with CAP_SYS_NICE or `ulimit -r`", "asked", priority, "error", no.Error())
+			return
+		}
+	}
+	log.Info("real-time priority", "policy", "SCHED_FIFO", "priority", priority)
+}
+
+// policy tells the calling thread's scheduling policy.
+func policy() int {
+	p, _, _ := unix.RawSyscall(unix.SYS_SCHED_GETSCHEDULER, 0, 0, 0)
+	return int(p)
+}
