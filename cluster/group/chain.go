@@ -9,7 +9,7 @@ import "github.com/ostrodb/ostro/fabric"
 //	loop   WAIT for up · execute* · copy* · flush* · move the end of down's request there
 //	down   WAIT for loop · pass on*                            (* un-owned, filled in by the client)
 //
-// The program does nothing but post a slot anew when its message was passed on.
+// The program does nothing but post slots anew when their messages were passed on.
 //
 // Invariant: a request of a slot becomes the NIC's only when a message has
 // arrived whole and everything before it was executed. WAITs alone would not do:

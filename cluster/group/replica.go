@@ -233,11 +233,24 @@ func (p *part) handle(done fabric.Completion) error {
 	case done.Status != fabric.OK:
 		return fmt.Errorf("%w: %v", ErrBroken, done.Status)
 	case done.Op != fabric.OpRecv:
-		return p.arm()
+		return p.refill()
 	case p.spec.Mode == Chain || p.spec.Mode == FanOut || done.QP != p.up.Number():
 		return fmt.Errorf("%w: a message where none is due", ErrBroken)
 	}
 	return p.obey(done.Bytes)
+}
+
+// refill posts the slots anew that a completion on down sets free.
+func (p *part) refill() error {
+	if p.spec.Mode != Chain {
+		return p.arm()
+	}
+	for range p.spec.refill() {
+		if err := p.arm(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // arm posts the requests of the next slot. The slot's last life is over: what
