@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/ostrodb/ostro/fabric"
 )
@@ -27,6 +28,8 @@ type client struct {
 	watches []fabric.QP
 	out     fabric.QP // to the first replica of a chain
 	ack     fabric.QP // from the last
+
+	stopped atomic.Bool // nobody shall wait for room any more
 }
 
 func newClient(dev fabric.Device, s Spec, offers []Offer) (*client, error) {
@@ -151,7 +154,7 @@ func (c *client) post(q fabric.QP, batch ...fabric.WR) error {
 		if !errors.Is(err, fabric.ErrFull) {
 			return err
 		}
-		if q.State() != fabric.Ready {
+		if c.stopped.Load() || q.State() != fabric.Ready {
 			return fabric.ErrBroken
 		}
 		runtime.Gosched()
@@ -160,6 +163,7 @@ func (c *client) post(q fabric.QP, batch ...fabric.WR) error {
 
 // each hands every completion to take until something fails.
 func (c *client) each(ctx context.Context, take func(fabric.Completion) error) error {
+	defer c.stopped.Store(true)
 	var batch [64]fabric.Completion
 	for {
 		n := c.cq.Poll(batch[:])

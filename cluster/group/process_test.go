@@ -170,7 +170,7 @@ type apart struct {
 	children []*process
 }
 
-func newApart(t *testing.T, s group.Spec, n int) *apart {
+func newApart(t testing.TB, s group.Spec, n int) *apart {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nic.sock")
 	a := &apart{scene: &scene{t: t}, nic: spawn(t, "nic", path)}
