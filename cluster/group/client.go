@@ -180,6 +180,7 @@ func (c *client) each(ctx context.Context, take func(fabric.Completion) error) e
 				return err
 			}
 		}
+		runtime.Gosched() // Waiting polls first; whoever waits for this operation goes before that.
 	}
 }
 
