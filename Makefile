@@ -3,7 +3,7 @@
 GO     ?= go
 TOOL   := $(GO) tool -modfile=tools/go.mod
 # The packages whose code runs on many goroutines at once.
-RACY   := ./engine/... ./fabric/... ./wire/... ./server/... ./internal/...
+RACY   := ./engine/... ./fabric/... ./cluster/... ./wire/... ./server/... ./internal/...
 KILLS  ?= 300
 
 .PHONY: help

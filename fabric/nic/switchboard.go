@@ -148,9 +148,10 @@ func (s *Switchboard) greet(c net.Conn) {
 	}
 }
 
-// stranger counts a caller that was not let in.
+// stranger counts a caller that was not let in, and then hangs up: who sees
+// the end finds it counted.
 func (e *Engine) stranger(c net.Conn, err error) {
-	_ = c.Close()
+	defer c.Close()
 	_ = e.do(func() {
 		switch {
 		case errors.Is(err, frame.ErrUnauthorized):

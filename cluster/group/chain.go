@@ -1,0 +1,83 @@
+package group
+
+import "github.com/ostrodb/ostro/fabric"
+
+// chainNIC is what a replica's NIC needs to execute operations by itself. For each
+// slot there lie posted
+//
+//	up     RECV: ends of the loop's three un-owned requests; the rest to the slot
+//	loop   WAIT for up · execute* · copy* · flush* · move the end of down's request there
+//	down   WAIT for loop · pass on*                            (* un-owned, filled in by the client)
+//
+// The program does nothing but post slots anew when their messages were passed on.
+//
+// Invariant: a request of a slot becomes the NIC's only when a message has
+// arrived whole and everything before it was executed. WAITs alone would not do:
+// they count the flushed requests of a broken connection, too.
+type chainNIC struct {
+	arrived, done fabric.CQ
+	loop          fabric.QP
+	loopRing      fabric.Region
+	ring          fabric.Region // of down
+}
+
+const loopRequests = 5
+
+func (p *part) newNIC() (*chainNIC, error) {
+	c := &chainNIC{}
+	var err error
+	if c.arrived, err = p.dom.NewCQ(0); err != nil {
+		return nil, err
+	}
+	if c.done, err = p.dom.NewCQ(0); err != nil {
+		return nil, err
+	}
+	c.loop, err = p.dom.NewQP(fabric.QPConfig{
+		SendCQ: c.done, RecvCQ: p.events, SendDepth: 2 * loopRequests * p.spec.Slots, RecvDepth: 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.loopRing, err = p.dom.RegisterRing(c.loop, fabric.LocalWrite); err != nil {
+		return nil, err
+	}
+	if err := c.loop.PostRecv(fabric.Recv(0)); err != nil { // Tells of the loop's failure.
+		return nil, err
+	}
+	return c, c.loop.Connect(c.loop.Endpoint())
+}
+
+// armNIC posts the requests of a slot: the RECV last, for it starts all.
+func (p *part) armNIC(slot uint64) error {
+	c, stage, first, last := p.nic, p.stageAt(slot), p.nic.loop.Posted(), p.down.Posted()
+	data := p.data.Info().At(0)
+	passOn := fabric.SlotAddr(last+1, p.down.SendDepth()) + fabric.CopyOffset
+	err := c.loop.Post(
+		fabric.Wait(c.arrived.Number(), slot+1),
+		fabric.Write(data, p.slots.Piece(0, 0)).Defer(),
+		fabric.Write(data, p.data.Piece(0, 0)).Defer(),
+		fabric.Flush(data, 0, 0).Defer(),
+		fabric.Write(c.ring.Info().At(passOn), p.slots.Piece(stage, copyBytes)).Signal(0),
+	)
+	if err != nil {
+		return err
+	}
+	err = p.down.Post(
+		fabric.Wait(c.done.Number(), slot+1),
+		fabric.WriteImm(p.ack.At(0), 0, p.slots.Piece(0, 0)).Defer(),
+	)
+	if err != nil {
+		return err
+	}
+	return p.up.PostRecv(fabric.Recv(0,
+		c.end(first+1, fabric.PatchOffset),
+		c.end(first+2, fabric.CopyOffset),
+		c.end(first+3, fabric.CopyOffset),
+		p.slots.Piece(stage, uint32(p.spec.stageBytes()))))
+}
+
+// end is the end of a request in the loop's ring, from an offset on.
+func (c *chainNIC) end(index, from uint64) fabric.Piece {
+	at := fabric.SlotAddr(index, c.loop.SendDepth())
+	return c.loopRing.Piece(at+from, uint32(fabric.SlotBytes-from))
+}

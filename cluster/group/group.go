@@ -1,0 +1,188 @@
+// Package group is HyperLoop's: operations on the equal memories of a chain of
+// replicas, all at once, by their NICs.
+//
+//	gWRITE   Write   the caller's bytes, at the same offset of every replica
+//	gCAS     CAS     compare and swap on the replicas of a map; tells what each found
+//	gMEMCPY  Copy    from one offset to another, on every replica by itself
+//	gFLUSH   Flush   to the medium; alone, or as Durable behind one of the others
+//
+// Three ways to do it, chosen by Spec.Mode, with one API:
+//   - Chain: replicas' NICs execute what the client describes and pass it on.
+//     No replica's processor takes part but to post requests for later.
+//   - Naive: replicas' programs receive, execute and pass on. It is the baseline.
+//   - FanOut: the client drives every replica itself, for fabrics without WAIT.
+//
+// Invariants:
+//   - Every replica executes all operations of a group one after the other, in
+//     the order in which the client issued them, however many are in flight and
+//     wherever they overlap.
+//   - An operation ends well when all replicas have executed it; operations end in order.
+//   - On a chain, a replica has executed (and, if Durable, flushed) an operation
+//     before the next one hears of it.
+//   - A group that fails stays failed: every operation in flight ends with the
+//     error, and replicas may or may not have executed it.
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Errors that callers decide on.
+var (
+	// ErrBroken says that the group has lost a replica, a connection or its NIC.
+	ErrBroken = errors.New("group: broken")
+	// ErrClosed says that the client has closed the group.
+	ErrClosed = errors.New("group: closed")
+	// ErrRefused says that an operation makes no sense for this group; nothing was done.
+	ErrRefused = errors.New("group: refused")
+)
+
+// way is how operations reach the replicas.
+type way interface {
+	// start hands an operation to the NIC. Calls come one at a time, in the order of seq.
+	start(seq uint64, o *operation) error
+	// serve reports the ends of operations until something fails or ctx is over.
+	serve(ctx context.Context, ended func(seq uint64, found [MaxReplicas]uint64) error) error
+	// close fences: the client's memory is free when it returns.
+	close() error
+}
+
+// Group is the client's end of a group. Its methods may be called by many
+// goroutines at once.
+type Group struct {
+	spec  Spec
+	bytes uint64
+	way   way
+
+	room   chan struct{} // an entry per operation in flight
+	broken chan struct{} // closed with the first error
+	cancel context.CancelFunc
+	served chan struct{} // closed when the way is
+
+	order sync.Mutex // one start at a time; guards the way against close
+
+	mu      sync.Mutex
+	issued  uint64
+	ended   uint64
+	pending []*Pending // by number, modulo the window
+	err     error
+}
+
+func newGroup(s Spec, bytes uint64, w way) *Group {
+	ctx, cancel := context.WithCancel(context.Background())
+	g := &Group{
+		spec: s, bytes: bytes, way: w, cancel: cancel,
+		room: make(chan struct{}, s.Window), pending: make([]*Pending, s.Window),
+		broken: make(chan struct{}), served: make(chan struct{}),
+	}
+	go g.serve(ctx)
+	return g
+}
+
+// serve ends operations until the group fails, and then lets go of the replicas.
+func (g *Group) serve(ctx context.Context) {
+	defer close(g.served)
+	err := g.way.serve(ctx, g.end)
+	g.fail(fmt.Errorf("%w: %w", ErrBroken, err))
+	g.order.Lock()
+	defer g.order.Unlock()
+	_ = g.way.close()
+}
+
+// issue starts an operation when there is room in the window.
+func (g *Group) issue(ctx context.Context, o *operation) (*Pending, error) {
+	select {
+	case g.room <- struct{}{}:
+	case <-g.broken:
+		return nil, g.Err()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	g.order.Lock()
+	defer g.order.Unlock()
+	p, seq, err := g.enter(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.way.start(seq, o); err != nil {
+		g.fail(fmt.Errorf("%w: %w", ErrBroken, err))
+		g.cancel()
+		return nil, g.Err()
+	}
+	return p, nil
+}
+
+// enter gives an operation its number.
+func (g *Group) enter(o *operation) (*Pending, uint64, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return nil, 0, g.err
+	}
+	p := &Pending{done: make(chan struct{}), result: Result{Executed: o.execute}}
+	seq := g.issued
+	g.pending[seq%uint64(len(g.pending))] = p
+	g.issued++
+	return p, seq, nil
+}
+
+// end ends the oldest operation, which must be seq.
+func (g *Group) end(seq uint64, found [MaxReplicas]uint64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return g.err
+	}
+	if seq != g.ended || seq >= g.issued {
+		return fmt.Errorf("operation %d ended, of %d to %d in flight", seq, g.ended, g.issued)
+	}
+	p := g.pending[seq%uint64(len(g.pending))]
+	p.result.Found = found
+	close(p.done)
+	g.ended++
+	<-g.room
+	return nil
+}
+
+// fail ends everything in flight with the first error that comes.
+func (g *Group) fail(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return
+	}
+	g.err = err
+	for ; g.ended < g.issued; g.ended++ {
+		p := g.pending[g.ended%uint64(len(g.pending))]
+		p.err = err
+		close(p.done)
+	}
+	close(g.broken)
+}
+
+// Err tells why the group failed, or nothing while it works.
+func (g *Group) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// Broken is closed when the group has failed or was closed.
+func (g *Group) Broken() <-chan struct{} { return g.broken }
+
+// Replicas is how many there are.
+func (g *Group) Replicas() int { return g.spec.Replicas }
+
+// Bytes is the size of each replica's memory.
+func (g *Group) Bytes() uint64 { return g.bytes }
+
+// Close ends the group: operations in flight fail, replicas are let go.
+func (g *Group) Close() error {
+	g.fail(ErrClosed)
+	g.cancel()
+	<-g.served
+	return nil
+}
