@@ -158,18 +158,19 @@ func (p Ptr) ValueLen() int {
 func (p Ptr) Bytes() []byte { return unsafe.Slice((*byte)(p.p), p.Length()) }
 
 // KeyIs reports whether the entry is of this key of this table. Lengths and
-// tables are compared first: they lie in the line already loaded.
+// tables are compared first: they lie in the line already loaded. An empty key may
+// stand at the entry's end, where no pointer may point.
 func (p Ptr) KeyIs(table TableID, key []byte) bool {
 	f := p.front()
 	return keyLen(f) == uint64(len(key)) && p.Table() == table &&
-		same(unsafe.Add(p.p, keyOffset(f)), unsafe.Pointer(unsafe.SliceData(key)), len(key))
+		(len(key) == 0 || same(unsafe.Add(p.p, keyOffset(f)), unsafe.Pointer(unsafe.SliceData(key)), len(key)))
 }
 
 // PlainKeyIs reports whether the entry is Plain and of this key of this table.
 func (p Ptr) PlainKeyIs(table TableID, key []byte) bool {
 	const looked = special | MaxKeyBytes<<16
 	return p.front()&looked == uint64(TypePut)|uint64(len(key))<<16 && p.Table() == table &&
-		same(unsafe.Add(p.p, HeaderBytes), unsafe.Pointer(unsafe.SliceData(key)), len(key))
+		(len(key) == 0 || same(unsafe.Add(p.p, HeaderBytes), unsafe.Pointer(unsafe.SliceData(key)), len(key)))
 }
 
 // PlainValue is Value of a Plain entry.

@@ -73,8 +73,11 @@ func (ss *Session) approach(keys []Key, at *[batchKeys]record.Address) {
 	for i := range keys {
 		a := index.FirstAt(spots[i%batchKeys], keys[i].Place)
 		at[i%batchKeys] = a
-		if a != 0 {
-			ss.fetchLines(ss.log.See(a).Entry())
+		if a == 0 {
+			continue
+		}
+		if p := ss.log.See(a).Entry(); !p.IsNil() {
+			ss.fetchLines(p)
 		}
 	}
 }

@@ -9,10 +9,3 @@ TEXT ·Loads(SB), NOSPLIT, $0-0
 TEXT ·Stores(SB), NOSPLIT, $0-0
 	DMB $0xa // ISHST
 	RET
-
-// func Publish(p *uint64, v uint64)
-TEXT ·Publish(SB), NOSPLIT, $0-16
-	MOVD p+0(FP), R0
-	MOVD v+8(FP), R1
-	STLR R1, (R0)
-	RET

@@ -12,7 +12,3 @@ func Loads() { turn.Swap(0) }
 
 // Stores lets no store before it be seen after one that follows.
 func Stores() { turn.Swap(0) }
-
-// Publish stores v at p so that whoever sees it by an atomic load also sees
-// everything written before.
-func Publish(p *uint64, v uint64) { atomic.StoreUint64(p, v) }

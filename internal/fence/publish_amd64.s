@@ -1,3 +1,5 @@
+//go:build !race
+
 #include "textflag.h"
 
 // func Publish(p *uint64, v uint64)
