@@ -129,11 +129,9 @@ func (p Ptr) ExpireAt() int64 {
 // Chunked reports whether the value is a list of the chunks that hold the real one.
 func (p Ptr) Chunked() bool { return p.Flags()&flagChunked != 0 }
 
-// special covers what tells a plain entry from any other.
+// special covers what tells a plain entry from any other: a put without
+// extensions, whose value is in one piece.
 const special = 0x0f | (flagExpiry|flagChunked|flagClient)<<8
-
-// Plain reports a put without extensions, whose value is in one piece.
-func (p Ptr) Plain() bool { return p.front()&special == uint64(TypePut) }
 
 // Key returns the key where it lies. Like Value it is cut out of the entry, for
 // a pointer to an empty key or value must not point past the entry's end.
@@ -166,14 +164,14 @@ func (p Ptr) KeyIs(table TableID, key []byte) bool {
 		(len(key) == 0 || same(unsafe.Add(p.p, keyOffset(f)), unsafe.Pointer(unsafe.SliceData(key)), len(key)))
 }
 
-// PlainKeyIs reports whether the entry is Plain and of this key of this table.
+// PlainKeyIs reports whether the entry is plain and of this key of this table.
 func (p Ptr) PlainKeyIs(table TableID, key []byte) bool {
 	const looked = special | MaxKeyBytes<<16
 	return p.front()&looked == uint64(TypePut)|uint64(len(key))<<16 && p.Table() == table &&
 		(len(key) == 0 || same(unsafe.Add(p.p, HeaderBytes), unsafe.Pointer(unsafe.SliceData(key)), len(key)))
 }
 
-// PlainValue is Value of a Plain entry.
+// PlainValue is Value of a plain entry.
 func (p Ptr) PlainValue() []byte {
 	f := p.front()
 	return p.upTo(valueEnd(f))[HeaderBytes+keyLen(f):]
