@@ -175,8 +175,7 @@ func (w *worker) each(ids []uint32, deck []workload.Op) int {
 		if i == w.sampled {
 			w.sampledAt = time.Now()
 		}
-		w.ss.Name(&w.keys[i], 0, w.keyBytes[i])
-		switch w.do(deck[i], &w.keys[i]) {
+		switch w.one(deck[i], w.keyBytes[i]) {
 		case store.OK:
 			if i == w.sampled {
 				w.latency.Record(int64(time.Since(w.sampledAt)), 1)
@@ -191,12 +190,30 @@ func (w *worker) each(ids []uint32, deck []workload.Op) int {
 	return waiting
 }
 
+// one runs an operation on a key that is used once.
+func (w *worker) one(op workload.Op, key []byte) store.Status {
+	switch op {
+	case workload.Read:
+		_, st := w.ss.Copy(0, key, w.seen)
+		if st == store.NotFound {
+			w.missing++
+			return store.OK
+		}
+		return st
+	case workload.Add:
+		_, st := w.ss.Count(0, key, 1)
+		return st
+	default:
+		w.ss.Name(&w.keys[0], 0, key)
+		return w.do(op, &w.keys[0])
+	}
+}
+
 // again runs those that waited once more.
 func (w *worker) again(deck []workload.Op, n int) int {
 	waiting := 0
 	for _, i := range w.waiting[:n] {
-		w.ss.Name(&w.keys[i], 0, w.keyBytes[i])
-		switch w.do(deck[i], &w.keys[i]) {
+		switch w.one(deck[i], w.keyBytes[i]) {
 		case store.OK:
 			if w.sampled >= 0 && i/w.batch == w.sampled/w.batch {
 				w.latency.Record(int64(time.Since(w.sampledAt)), 1)

@@ -21,8 +21,22 @@ type slot struct {
 	state  uint32         // atomic: a state, and perhaps the mark of age
 }
 
+// Where the words of a slot are, for those who read them by assembly.
+const (
+	SlotBytes = unsafe.Sizeof(slot{})
+	SlotState = unsafe.Offsetof(slot{}.state)
+)
+
 // state tells what may happen to a segment's bytes.
 type state uint32
+
+// Mutable tells whether an entry may be updated in place.
+func (s state) Mutable() bool { return s == stateMutable }
+
+// Constant tells whether an entry cannot change any more, nor is about to be
+// forgotten: most can be read where they lie. A lock bit may be left in its
+// version: it means nothing.
+func (s state) Constant() bool { return s == stateFrozen || s == stateLogged || s == stateStill }
 
 const (
 	stateFree     state = iota
@@ -52,6 +66,12 @@ func newSlotTable() (*slotTable, error) {
 }
 
 func (t *slotTable) close() { unix.Munmap(t.mem) }
+
+// Slots is where the slots lie, by their number. See the constants of a slot.
+func (l *Log) Slots() unsafe.Pointer { return unsafe.Pointer(l.slots.entries) }
+
+// State is what a word that was read at SlotState means.
+func State(word uint32) state { return state(word) }
 
 func (t *slotTable) at(n uint32) *slot { return &t.entries[n] }
 
@@ -100,16 +120,16 @@ func (l *Log) Entry(a record.Address) (p record.Ptr, ok bool) {
 // is constant by then stays so; had a reader looked at the entry first, it might
 // have been updated in between for the last time.
 type Sight struct {
-	at    *slot
-	a     record.Address
-	state uint32
+	at *slot
+	a  record.Address
+	state
 }
 
 // See looks at the segment of the entry at a, once for all that a reader asks,
 // and before it reads any of it.
 func (l *Log) See(a record.Address) Sight {
 	at := l.slots.at(a.Slot())
-	return Sight{at, a, atomic.LoadUint32(&at.state)}
+	return Sight{at, a, state(atomic.LoadUint32(&at.state))}
 }
 
 // Entry gives the entry; nil when it is not in memory.
@@ -119,17 +139,6 @@ func (s Sight) Entry() record.Ptr {
 		return record.Ptr{}
 	}
 	return record.At(base, s.a.Offset())
-}
-
-// Mutable tells whether the entry may be updated in place.
-func (s Sight) Mutable() bool { return s.state == uint32(stateMutable) }
-
-// Constant tells whether the entry cannot change any more, nor is about to be
-// forgotten: most can be read where they lie. A lock bit may be left in its
-// version: it means nothing.
-func (s Sight) Constant() bool {
-	st := state(s.state)
-	return st == stateFrozen || st == stateLogged || st == stateStill
 }
 
 // Stable is Log.Stable of the entry.
@@ -143,14 +152,13 @@ func (l *Log) Stable(a record.Address) bool {
 
 // Mutable tells whether the entry at a may be updated in place.
 func (l *Log) Mutable(a record.Address) bool {
-	return l.slots.at(a.Slot()).loadState() == stateMutable
+	return l.slots.at(a.Slot()).loadState().Mutable()
 }
 
 // Frozen tells whether nobody can be updating the entry at a in place, so that
 // its version is not to be locked. A lock bit may be left in it: it means nothing.
 func (l *Log) Frozen(a record.Address) bool {
-	s := l.slots.at(a.Slot()).loadState()
-	return s == stateFrozen || s == stateLogged || s == stateStill
+	return l.slots.at(a.Slot()).loadState().Constant()
 }
 
 // reserve maps zeroed memory that costs nothing until it is touched.

@@ -15,7 +15,7 @@ const (
 // counters, ids and hashes are that short, and hashing them would cost as much
 // as finding them.
 func placeOf8(table TableID, key uint64) Place {
-	return Place(crc16Word(0, bits.ReverseBytes64(key))%PlaceSlots)<<placeHashBits | Place(xxh8(key, uint64(table))>>placeSlotBits)
+	return Place(crc16Word(0, bits.ReverseBytes64(key))%PlaceSlots)<<placeHashBits | Place(xxh8(key, table)>>placeSlotBits)
 }
 
 // placeOf16 is PlaceOf for keys of 9 to 16 bytes: the first eight and the last
@@ -33,10 +33,14 @@ func hasBrace(word uint64) bool {
 	return (x-ones)&^x&tops != 0
 }
 
+// Secret8 is what the hash of a table's keys of 8 bytes begins with.
+func Secret8(table TableID) uint64 {
+	return xxhSecret8 - (uint64(table) ^ uint64(bits.ReverseBytes32(uint32(table)))<<32)
+}
+
 // xxh8 is XXH3 of 8 bytes.
-func xxh8(word, seed uint64) uint64 {
-	seed ^= uint64(bits.ReverseBytes32(uint32(seed))) << 32
-	h := bits.RotateLeft64(word, 32) ^ (xxhSecret8 - seed)
+func xxh8(word uint64, table TableID) uint64 {
+	h := bits.RotateLeft64(word, 32) ^ Secret8(table)
 	h ^= bits.RotateLeft64(h, 49) ^ bits.RotateLeft64(h, 24)
 	h *= xxhShort
 	h ^= h>>35 + 8

@@ -129,6 +129,14 @@ func (p Ptr) ExpireAt() int64 {
 // Chunked reports whether the value is a list of the chunks that hold the real one.
 func (p Ptr) Chunked() bool { return p.Flags()&flagChunked != 0 }
 
+// Where the parts of an entry are, for those who read it by assembly: what of its
+// first four bytes is plainFront if it is a plain one with a key of eight.
+const (
+	PlainMask8  = special | MaxKeyBytes<<16
+	PlainFront8 = uint32(TypePut) | 8<<16
+	TableOffset = tableOffset
+)
+
 // special covers what tells a plain entry from any other: a put without
 // extensions, whose value is in one piece.
 const special = 0x0f | (flagExpiry|flagChunked|flagClient)<<8
@@ -176,6 +184,16 @@ func (p Ptr) PlainValue() []byte {
 	f := p.front()
 	return p.upTo(valueEnd(f))[HeaderBytes+keyLen(f):]
 }
+
+// IsWord reports of a plain entry with a key of eight bytes whether its value has as
+// many.
+func (p Ptr) IsWord() bool {
+	const front = (HeaderBytes+16)<<32 | 8<<16
+	return p.front()>>8 == front>>8
+}
+
+// Word is Value of an entry that IsWord, as a number.
+func (p Ptr) Word() *uint64 { return (*uint64)(unsafe.Add(p.p, HeaderBytes+8)) }
 
 func (p Ptr) upTo(n uint64) []byte { return unsafe.Slice((*byte)(p.p), n) }
 

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/epoch"
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -17,6 +18,8 @@ type Session struct {
 	st     *Store
 	ix     *index.Index // of st, as log is: one step less on the way to a record
 	log    *hlog.Log
+	root   *uint64        // of ix
+	slots  unsafe.Pointer // of log
 	tables *tables
 	n      int
 	guard  *epoch.Guard
@@ -53,7 +56,10 @@ func (st *Store) NewSession() (*Session, error) {
 		return nil, err
 	}
 	n := int(st.sessions.Add(1) - 1)
-	ss := &Session{st: st, ix: st.ix, log: st.log, tables: &st.tables, n: n, guard: g, head: st.log.Head(n), now: st.opts.Now()}
+	ss := &Session{
+		st: st, ix: st.ix, log: st.log, root: st.ix.Root(), slots: st.log.Slots(), tables: &st.tables,
+		n: n, guard: g, head: st.log.Head(n), now: st.opts.Now(),
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.open[ss] = struct{}{}

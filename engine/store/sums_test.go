@@ -48,7 +48,7 @@ func (s *sums) open(w *world) {
 	w.sync()
 }
 
-func counterKey(n int) []byte  { return fmt.Appendf(nil, "counter:%d", n) }
+func counterKey(n int) []byte  { return fmt.Appendf(nil, "counts:%d", n) }
 func togetherKey(n int) []byte { return fmt.Appendf(nil, "together:%d", n) }
 func accountKey(n int) []byte  { return fmt.Appendf(nil, "account:%d", n) }
 
@@ -93,7 +93,7 @@ func (s *sums) add(o *owner, n int) {
 	k := o.ss.Key(0, counterKey(n))
 	st := o.run(func() store.Status {
 		if o.rng.IntN(2) == 0 {
-			_, st := o.ss.Add(&k, 1)
+			_, st := o.ss.Count(0, k.Bytes, 1)
 			return st
 		}
 		return o.ss.RMW(&k, func(old *store.View, exists bool) (store.Write, bool) {

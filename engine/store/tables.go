@@ -21,6 +21,7 @@ const (
 // new table and leaves the old one's records to the cleaner.
 type table struct {
 	id     record.TableID
+	secret uint64       // see record.Secret8
 	counts []tableCount // one per session number, so that no two cores share a line
 }
 
@@ -31,7 +32,7 @@ type tableCount struct {
 }
 
 func newTable(id record.TableID, shares int) *table {
-	return &table{id: id, counts: make([]tableCount, shares)}
+	return &table{id: id, secret: record.Secret8(id), counts: make([]tableCount, shares)}
 }
 
 // count notes a change of the number of keys and of keys with an expiry.
