@@ -53,8 +53,9 @@ func TestALeapFindsNearlyEveryKeyAndNoOther(t *testing.T) {
 		if !bytes.Equal(p.Key(), k.Bytes) || !hlog.State(state).Mutable() {
 			t.Fatalf("leap to %x found %x in state %d", key, p.Key(), state)
 		}
-		if a := ss.ix.First(k.Place); a != index.AddressIn(word) {
-			t.Fatalf("leap to %x found address %v, the index has %v", key, index.AddressIn(word), a)
+		var pr index.Probe
+		if _, s := ss.find(&k, &pr); s != OK || pr.Address() != index.AddressIn(word) {
+			t.Fatalf("leap to %x found address %v, the index has %v", key, index.AddressIn(word), pr.Address())
 		}
 		if p, _, _ := leap(ss, ss.tables.of(4), key); !p.IsNil() {
 			t.Fatalf("leap to %x found a record of another table", key)
