@@ -2,9 +2,11 @@ package group
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/ostrodb/ostro/fabric"
@@ -25,9 +27,11 @@ type client struct {
 	mem     *fabric.Memory
 	reg     fabric.Region
 	cq      fabric.CQ
-	watches []fabric.QP
-	out     fabric.QP // to the first replica of a chain
-	ack     fabric.QP // from the last
+	reads   *reads
+	watches []fabric.QP // the idle ones
+	drives  []fabric.QP // to each replica, of fan-out
+	out     fabric.QP   // to the first replica of a chain
+	ack     fabric.QP   // from the last
 
 	stopped atomic.Bool // nobody shall wait for room any more
 }
@@ -62,20 +66,32 @@ func (c *client) build() (err error) {
 	if c.cq, err = c.dom.NewCQ(2*s.Window*s.Replicas + 64); err != nil {
 		return err
 	}
-	for range c.offers {
-		q, err := c.newQP()
-		if err != nil {
-			return err
-		}
-		c.watches = append(c.watches, q)
+	if c.reads, err = newReads(c.dom); err != nil {
+		return err
+	}
+	if c.watches, err = c.newQPs(); err != nil {
+		return err
 	}
 	if s.Mode == FanOut {
-		return nil
+		c.drives, err = c.newQPs()
+		return err
 	}
 	if c.out, err = c.newQP(); err == nil {
 		c.ack, err = c.newQP()
 	}
 	return err
+}
+
+// newQPs makes one for each replica.
+func (c *client) newQPs() (qps []fabric.QP, err error) {
+	for range c.offers {
+		q, err := c.newQP()
+		if err != nil {
+			return nil, err
+		}
+		qps = append(qps, q)
+	}
+	return qps, nil
 }
 
 func (c *client) newQP() (fabric.QP, error) {
@@ -93,6 +109,9 @@ func (c *client) meet(ctx context.Context, members []Member) (way, error) {
 	ends := map[fabric.QP]fabric.Endpoint{}
 	for i, q := range c.watches {
 		ends[q] = c.offers[i].Watch
+	}
+	for i, q := range c.drives {
+		ends[q] = c.offers[i].Up
 	}
 	var w way = &fanOut{client: c}
 	if c.spec.Mode != FanOut {
@@ -124,8 +143,9 @@ func (c *client) meet(ctx context.Context, members []Member) (way, error) {
 
 // join tells replica i who its neighbours are.
 func (c *client) join(i int) Join {
-	j := Join{Index: i, Watch: c.watches[i].Endpoint(), Ack: c.reg.Info()}
+	j := Join{Offer: c.offers[i].ID, Index: i, Watch: c.watches[i].Endpoint(), Ack: c.reg.Info()}
 	if c.spec.Mode == FanOut {
+		j.Up = c.drives[i].Endpoint()
 		return j
 	}
 	j.Up, j.Down = c.out.Endpoint(), c.ack.Endpoint()
@@ -147,6 +167,15 @@ func (c *client) messageAt(seq uint64) uint64 {
 	return uint64(c.spec.Window*c.spec.ackBytes()) + seq%uint64(c.spec.Window)*uint64(c.spec.stageBytes())
 }
 
+// found is the result map that came for an operation.
+func (c *client) found(seq uint64) (found [MaxReplicas]uint64) {
+	answer := c.mem.Bytes()[c.answerAt(seq):]
+	for i := range c.spec.Replicas {
+		found[i] = binary.LittleEndian.Uint64(answer[i*wordBytes:])
+	}
+	return found
+}
+
 // post waits for room: an operation may be over before its requests have left the queue.
 func (c *client) post(q fabric.QP, batch ...fabric.WR) error {
 	for {
@@ -161,51 +190,37 @@ func (c *client) post(q fabric.QP, batch ...fabric.WR) error {
 	}
 }
 
-// each hands every completion to take until something fails.
-func (c *client) each(ctx context.Context, take func(fabric.Completion) error) error {
-	defer c.stopped.Store(true)
-	var batch [64]fabric.Completion
-	for {
-		n := c.cq.Poll(batch[:])
-		if n == 0 {
-			if err := c.cq.Wait(ctx); err != nil {
-				return err
-			}
-		}
-		for _, done := range batch[:n] {
-			if done.Status != fabric.OK {
-				return c.blame(done)
-			}
-			if err := take(done); err != nil {
-				return err
-			}
-		}
-		runtime.Gosched() // Waiting polls first; whoever waits for this operation goes before that.
-	}
+// watching tells whose connection a queue pair is the idle one of; -1 is nobody's.
+func (c *client) watching(number uint32) int { return find(c.watches, number) }
+
+func find(qps []fabric.QP, number uint32) int {
+	return slices.IndexFunc(qps, func(q fabric.QP) bool { return q.Number() == number })
 }
 
 // blame says in words whose connection ended.
 func (c *client) blame(done fabric.Completion) error {
-	at := -1
-	for i, q := range c.watches {
-		if q.Number() == done.QP {
-			at = i
-		}
-	}
-	switch {
-	case at >= 0:
-	case done.QP == c.out.Number():
+	at := max(c.watching(done.QP), find(c.drives, done.QP))
+	if at < 0 && done.QP == c.out.Number() {
 		at = 0
-	default:
+	} else if at < 0 {
 		at = len(c.offers) - 1
 	}
 	return fmt.Errorf("the connection with replica %d of %d (%s) ended: %v", at, len(c.offers), c.offers[at].Name, done.Status)
 }
 
-func (c *client) close() error {
-	err := c.dom.Close()
+// close fences first, then frees.
+func (c *client) close() error { return errors.Join(c.fence(), c.free()) }
+
+// fence ends all connections. Whoever waits for completions is told; nothing lands any more.
+func (c *client) fence() error { return c.dom.Close() }
+
+// free gives the memory back.
+func (c *client) free() (err error) {
 	if c.mem != nil {
-		err = errors.Join(err, c.mem.Close())
+		err = c.mem.Close()
+	}
+	if c.reads != nil {
+		err = errors.Join(err, c.reads.close())
 	}
 	return err
 }

@@ -1,8 +1,7 @@
 package group
 
 import (
-	"context"
-	"encoding/binary"
+	"errors"
 
 	"github.com/ostrodb/ostro/fabric"
 )
@@ -29,7 +28,7 @@ func (f *fanOut) start(seq uint64, o *operation) error {
 
 // drive posts what makes replica i execute the operation; its last request tells of the end.
 func (f *fanOut) drive(i int, seq uint64, o *operation) error {
-	q, at := f.watches[i], f.offers[i].Data.At(o.off)
+	q, at := f.drives[i], f.offers[i].Data.At(o.off)
 	last := fabric.Nop()
 	switch {
 	case o.kind == gWrite:
@@ -53,7 +52,7 @@ func (f *fanOut) drive(i int, seq uint64, o *operation) error {
 // through copies by way of the client, a buffer at a time. Every request waits
 // for the one before: the buffer is the same.
 func (f *fanOut) through(i int, o *operation) error {
-	q, data, step := f.watches[i], f.offers[i].Data, uint64(f.spec.MaxWrite)
+	q, data, step := f.drives[i], f.offers[i].Data, uint64(f.spec.MaxWrite)
 	buffer := uint64(f.spec.Window*(f.spec.ackBytes()+f.spec.stageBytes())) + uint64(i)*step
 	for at := uint64(0); at < o.n; at += step {
 		piece := f.reg.Piece(buffer, uint32(min(step, o.n-at)))
@@ -65,21 +64,19 @@ func (f *fanOut) through(i int, o *operation) error {
 	return nil
 }
 
-func (f *fanOut) serve(ctx context.Context, ended func(uint64, [MaxReplicas]uint64) error) error {
-	return f.each(ctx, func(done fabric.Completion) error {
-		for i, q := range f.watches {
-			if q.Number() == done.QP {
-				f.done[i]++
-			}
+func (f *fanOut) take(done fabric.Completion, ended func(uint64, [MaxReplicas]uint64) error) error {
+	i := find(f.drives, done.QP)
+	if i < 0 || done.Op == fabric.OpRecv {
+		return errors.New("a message came where none is due")
+	}
+	f.done[i]++
+	for f.endedByAll() {
+		if err := ended(f.ended, f.found(f.ended)); err != nil {
+			return err
 		}
-		for f.endedByAll() {
-			if err := ended(f.ended, f.found(f.ended)); err != nil {
-				return err
-			}
-			f.ended++
-		}
-		return nil
-	})
+		f.ended++
+	}
+	return nil
 }
 
 // endedByAll tells whether no replica is still at the oldest operation.
@@ -90,11 +87,4 @@ func (f *fanOut) endedByAll() bool {
 		}
 	}
 	return true
-}
-
-func (f *fanOut) found(seq uint64) (found [MaxReplicas]uint64) {
-	for i := range f.offers {
-		found[i] = binary.LittleEndian.Uint64(f.mem.Bytes()[f.answerAt(seq)+uint64(i*wordBytes):])
-	}
-	return found
 }

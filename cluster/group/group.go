@@ -28,6 +28,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/fabric"
 )
 
 // Errors that callers decide on.
@@ -44,25 +47,25 @@ var (
 type way interface {
 	// start hands an operation to the NIC. Calls come one at a time, in the order of seq.
 	start(seq uint64, o *operation) error
-	// serve reports the ends of operations until something fails or ctx is over.
-	serve(ctx context.Context, ended func(seq uint64, found [MaxReplicas]uint64) error) error
-	// close fences: the client's memory is free when it returns.
-	close() error
+	// take is told of a completion, and tells of the ends of operations. Calls come one at a time.
+	take(done fabric.Completion, ended func(seq uint64, found [MaxReplicas]uint64) error) error
 }
 
 // Group is the client's end of a group. Its methods may be called by many
 // goroutines at once.
 type Group struct {
-	spec  Spec
-	bytes uint64
-	way   way
+	spec   Spec
+	bytes  uint64
+	client *client
+	way    way
+	turns
 
 	room   chan struct{} // an entry per operation in flight
 	broken chan struct{} // closed with the first error
 	cancel context.CancelFunc
-	served chan struct{} // closed when the way is
+	served chan struct{} // closed when the client's end is
 
-	order sync.Mutex // one start at a time; guards the way against close
+	order sync.Mutex // one start at a time; guards the client's memory against its end
 
 	mu      sync.Mutex
 	issued  uint64
@@ -71,10 +74,10 @@ type Group struct {
 	err     error
 }
 
-func newGroup(s Spec, bytes uint64, w way) *Group {
+func newGroup(s Spec, bytes uint64, c *client, w way) *Group {
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Group{
-		spec: s, bytes: bytes, way: w, cancel: cancel,
+		spec: s, bytes: bytes, client: c, way: w, turns: newTurns(), cancel: cancel,
 		room: make(chan struct{}, s.Window), pending: make([]*Pending, s.Window),
 		broken: make(chan struct{}), served: make(chan struct{}),
 	}
@@ -82,24 +85,10 @@ func newGroup(s Spec, bytes uint64, w way) *Group {
 	return g
 }
 
-// serve ends operations until the group fails, and then lets go of the replicas.
-func (g *Group) serve(ctx context.Context) {
-	defer close(g.served)
-	err := g.way.serve(ctx, g.end)
-	g.fail(fmt.Errorf("%w: %w", ErrBroken, err))
-	g.order.Lock()
-	defer g.order.Unlock()
-	_ = g.way.close()
-}
-
 // issue starts an operation when there is room in the window.
 func (g *Group) issue(ctx context.Context, o *operation) (*Pending, error) {
-	select {
-	case g.room <- struct{}{}:
-	case <-g.broken:
-		return nil, g.Err()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	if err := g.enterWindow(ctx); err != nil {
+		return nil, err
 	}
 	g.order.Lock()
 	defer g.order.Unlock()
@@ -108,11 +97,50 @@ func (g *Group) issue(ctx context.Context, o *operation) (*Pending, error) {
 		return nil, err
 	}
 	if err := g.way.start(seq, o); err != nil {
-		g.fail(fmt.Errorf("%w: %w", ErrBroken, err))
-		g.cancel()
+		g.breakUp(err)
 		return nil, g.Err()
 	}
 	return p, nil
+}
+
+// enterWindow waits for room: for the end of the oldest operation, again and again.
+func (g *Group) enterWindow(ctx context.Context) error {
+	for {
+		select {
+		case g.room <- struct{}{}:
+			return nil
+		case <-g.broken:
+			return g.Err()
+		default:
+		}
+		if err := g.await(ctx, g.oldest()); err != nil {
+			return err
+		}
+	}
+}
+
+// oldest is closed when the next operation ends. One that has room but no number
+// yet is not known here: then it is worth another look soon.
+func (g *Group) oldest() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ended < g.issued {
+		return g.pending[g.ended%uint64(len(g.pending))].done
+	}
+	soon := make(chan struct{})
+	time.AfterFunc(time.Millisecond, func() { close(soon) })
+	return soon
+}
+
+// take is told of a completion.
+func (g *Group) take(done fabric.Completion) error {
+	if done.Status != fabric.OK {
+		return g.client.blame(done)
+	}
+	if g.client.watching(done.QP) >= 0 {
+		return g.client.reads.end(int(done.ID))
+	}
+	return g.way.take(done, g.end)
 }
 
 // enter gives an operation its number.
@@ -122,7 +150,7 @@ func (g *Group) enter(o *operation) (*Pending, uint64, error) {
 	if g.err != nil {
 		return nil, 0, g.err
 	}
-	p := &Pending{done: make(chan struct{}), result: Result{Executed: o.execute}}
+	p := &Pending{g: g, done: make(chan struct{}), result: Result{Executed: o.execute}}
 	seq := g.issued
 	g.pending[seq%uint64(len(g.pending))] = p
 	g.issued++
@@ -141,6 +169,9 @@ func (g *Group) end(seq uint64, found [MaxReplicas]uint64) error {
 	}
 	p := g.pending[seq%uint64(len(g.pending))]
 	p.result.Found = found
+	if p.heard {
+		g.others.Add(-1)
+	}
 	close(p.done)
 	g.ended++
 	<-g.room

@@ -3,6 +3,7 @@ package group_test
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,5 +29,33 @@ func BenchmarkWrite(b *testing.B) {
 				b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 			})
 		}
+	}
+}
+
+// BenchmarkPipeline is gWRITEs of 128 bytes by some goroutines, each with some in flight.
+func BenchmarkPipeline(b *testing.B) {
+	for _, by := range []struct{ goroutines, inFlight int }{{1, 32}, {8, 1}, {8, 4}} {
+		b.Run(fmt.Sprintf("%dx%d", by.goroutines, by.inFlight), func(b *testing.B) {
+			a, data := newApart(b, group.Spec{}, 3), make([]byte, 128)
+			ctx := a.ctx()
+			var all sync.WaitGroup
+			b.ResetTimer()
+			for range by.goroutines {
+				all.Go(func() {
+					var flying []*group.Pending
+					for range b.N / by.goroutines {
+						flying = append(flying, must(a.g.Write(ctx, 0, data))(b))
+						if len(flying) == by.inFlight {
+							must(flying[0].Wait(ctx))(b)
+							flying = flying[1:]
+						}
+					}
+					for _, p := range flying {
+						must(p.Wait(ctx))(b)
+					}
+				})
+			}
+			all.Wait()
+		})
 	}
 }

@@ -66,19 +66,29 @@ type scene struct {
 func newScene(t testing.TB, provider string, s group.Spec, n int) *scene {
 	t.Helper()
 	sc := prepare(t, provider, n)
-	sc.g = must(group.Open(sc.ctx(), sc.client, s, sc.members()...))(t)
-	t.Cleanup(func() { check(t, sc.g.Close()) })
+	sc.open(s)
 	return sc
+}
+
+func (s *scene) open(spec group.Spec) {
+	s.t.Helper()
+	s.g = must(group.Open(s.ctx(), s.client, spec, s.members()...))(s.t)
+	s.t.Cleanup(func() { check(s.t, s.g.Close()) })
 }
 
 // prepare makes a scene whose group is not opened.
 func prepare(t testing.TB, provider string, n int) *scene {
 	t.Helper()
+	return prepareBytes(t, provider, n, memoryBytes)
+}
+
+func prepareBytes(t testing.TB, provider string, n, bytesEach int) *scene {
+	t.Helper()
 	sc, open := &scene{t: t}, openers[provider](t)
 	sc.client = device(t, open, "client")
 	for i := range n {
 		d := device(t, open, fmt.Sprintf("replica-%d", i))
-		mem := must(fabric.NewMemory(memoryBytes))(t)
+		mem := must(fabric.NewMemory(bytesEach))(t)
 		t.Cleanup(func() { check(t, mem.Close()) })
 		r := group.NewReplica(d, mem)
 		t.Cleanup(r.Leave)

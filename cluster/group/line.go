@@ -1,8 +1,6 @@
 package group
 
 import (
-	"context"
-	"encoding/binary"
 	"fmt"
 
 	"github.com/ostrodb/ostro/fabric"
@@ -27,25 +25,20 @@ func (l *line) start(seq uint64, o *operation) error {
 	return l.post(l.out, fabric.Send(l.reg.Piece(at, uint32(n))))
 }
 
-func (l *line) serve(ctx context.Context, ended func(uint64, [MaxReplicas]uint64) error) error {
-	return l.each(ctx, func(done fabric.Completion) error {
-		if done.Op != fabric.OpRecv {
-			return nil
-		}
-		seq := l.answered
-		if done.QP != l.ack.Number() || !done.HasImm || done.Imm != uint32(seq) {
-			return fmt.Errorf("an answer to operation %d came, not to %d", done.Imm, uint32(seq))
-		}
-		l.answered++
-		var found [MaxReplicas]uint64
-		for i := range l.spec.Replicas {
-			found[i] = binary.LittleEndian.Uint64(l.mem.Bytes()[l.answerAt(seq)+uint64(i*wordBytes):])
-		}
-		if err := l.ack.PostRecv(fabric.Recv(0)); err != nil {
-			return err
-		}
-		return ended(seq, found)
-	})
+func (l *line) take(done fabric.Completion, ended func(uint64, [MaxReplicas]uint64) error) error {
+	if done.Op != fabric.OpRecv {
+		return nil
+	}
+	seq := l.answered
+	if done.QP != l.ack.Number() || !done.HasImm || done.Imm != uint32(seq) {
+		return fmt.Errorf("an answer to operation %d came, not to %d", done.Imm, uint32(seq))
+	}
+	l.answered++
+	found := l.found(seq)
+	if err := l.ack.PostRecv(fabric.Recv(0)); err != nil {
+		return err
+	}
+	return ended(seq, found)
 }
 
 // describe writes the message that makes the NICs of a chain execute an operation:

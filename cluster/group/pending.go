@@ -36,20 +36,24 @@ func (r Result) Swapped(old uint64) Map {
 
 // Pending is an operation in flight.
 type Pending struct {
+	g      *Group
 	done   chan struct{}
+	heard  bool // somebody listens; guarded by the group's mu
 	result Result
 	err    error
 }
 
-// Done is closed when the operation has ended.
-func (p *Pending) Done() <-chan struct{} { return p.done }
+// Done is closed when the operation has ended. Who only waits for that is better
+// served by Wait, which need not be woken.
+func (p *Pending) Done() <-chan struct{} {
+	p.g.hear(p)
+	return p.done
+}
 
 // Wait returns when the operation has ended, or ctx is over; then it goes on.
 func (p *Pending) Wait(ctx context.Context) (Result, error) {
-	select {
-	case <-p.done:
-		return p.result, p.err
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
+	if err := p.g.await(ctx, p.done); err != nil {
+		return Result{}, err
 	}
+	return p.result, p.err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 
@@ -50,8 +51,8 @@ func (r *Replica) Offer(_ context.Context, s Spec) (Offer, error) {
 func (r *Replica) Join(_ context.Context, j Join) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.part == nil {
-		return errors.New("group: the replica has made no offer")
+	if r.part == nil || r.part.id != j.Offer {
+		return errors.New("group: the replica's offer is gone; another client may have asked since")
 	}
 	err := r.part.join(j)
 	if err != nil {
@@ -87,6 +88,7 @@ func (r *Replica) Left() <-chan struct{} {
 //	up ─ from the client or the replica before     down ─ to the next, or the client
 //	watch ─ from the client itself; ends with it   events ─ what the program hears of
 type part struct {
+	id    uint64
 	spec  Spec
 	index int
 	mem   *fabric.Memory
@@ -106,7 +108,7 @@ type part struct {
 }
 
 func newPart(dev fabric.Device, mem *fabric.Memory, s Spec) (*part, error) {
-	p := &part{spec: s, mem: mem, left: make(chan struct{})}
+	p := &part{id: rand.Uint64(), spec: s, mem: mem, left: make(chan struct{})}
 	var err error
 	if p.dom, err = dev.NewDomain("group"); err != nil {
 		return nil, err
@@ -133,7 +135,7 @@ func (p *part) build() (err error) {
 	if p.watch, err = p.newQP(p.events, p.events); err != nil {
 		return err
 	}
-	if err = p.watch.PostRecv(fabric.Recv(0)); err != nil || p.spec.Mode == FanOut {
+	if err = p.watch.PostRecv(fabric.Recv(0)); err != nil {
 		return err
 	}
 	arrived := p.events
@@ -145,6 +147,9 @@ func (p *part) build() (err error) {
 	}
 	if p.up, err = p.newQP(p.events, arrived); err != nil {
 		return err
+	}
+	if p.spec.Mode == FanOut {
+		return p.up.PostRecv(fabric.Recv(0))
 	}
 	if p.down, err = p.newQP(p.events, p.events); err != nil {
 		return err
@@ -165,11 +170,11 @@ func (p *part) newQP(send, recv fabric.CQ) (fabric.QP, error) {
 
 func (p *part) offer(name string) Offer {
 	o := Offer{
-		Name: name, Data: p.data.Info(), Watch: p.watch.Endpoint(),
+		ID: p.id, Name: name, Up: p.up.Endpoint(), Data: p.data.Info(), Watch: p.watch.Endpoint(),
 		DataPiece: p.data.Piece(0, 0).Addr, Stage: p.slots.Piece(0, 0).Addr,
 	}
 	if p.spec.Mode != FanOut {
-		o.Up, o.Down = p.up.Endpoint(), p.down.Endpoint()
+		o.Down = p.down.Endpoint()
 	}
 	return o
 }
@@ -185,11 +190,11 @@ func (p *part) join(j Join) error {
 				return err
 			}
 		}
-		if err := errors.Join(p.up.Connect(j.Up), p.down.Connect(j.Down)); err != nil {
+		if err := p.down.Connect(j.Down); err != nil {
 			return err
 		}
 	}
-	if err := p.watch.Connect(j.Watch); err != nil {
+	if err := errors.Join(p.up.Connect(j.Up), p.watch.Connect(j.Watch)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -78,6 +78,7 @@ func (s Spec) check() error {
 
 // Offer is what a replica tells the client.
 type Offer struct {
+	ID        uint64            // random; Join names it
 	Name      string            // of its device
 	Data      fabric.RegionInfo // its memory
 	Up, Down  fabric.Endpoint   // towards the client and away from it
@@ -88,6 +89,7 @@ type Offer struct {
 
 // Join is what the client tells a replica.
 type Join struct {
+	Offer    uint64 // its ID
 	Index    int
 	Up, Down fabric.Endpoint
 	Watch    fabric.Endpoint
@@ -123,7 +125,7 @@ func Open(ctx context.Context, dev fabric.Device, s Spec, members ...Member) (*G
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	return newGroup(s, offers[0].Data.Bytes, w), nil
+	return newGroup(s, offers[0].Data.Bytes, c, w), nil
 }
 
 func ask(ctx context.Context, s Spec, members []Member) ([]Offer, error) {
