@@ -21,6 +21,24 @@ type Metrics struct {
 	Unauthorized uint64 // peers without the secret (whole NIC)
 }
 
+// Add counts what another device counted, too.
+func (m *Metrics) Add(o Metrics) {
+	m.Operations += o.Operations
+	m.Bytes += o.Bytes
+	m.Messages += o.Messages
+	m.RNRWaits += o.RNRWaits
+	m.Broken += o.Broken
+	m.RefusedKey += o.RefusedKey
+	m.RefusedBounds += o.RefusedBounds
+	m.RefusedRight += o.RefusedRight
+	m.RefusedRequest += o.RefusedRequest
+	m.RefusedLocal += o.RefusedLocal
+	m.RefusedPeer += o.RefusedPeer
+	m.Faults += o.Faults
+	m.Malformed += o.Malformed
+	m.Unauthorized += o.Unauthorized
+}
+
 // Refused is the sum of all refusals.
 func (m Metrics) Refused() uint64 {
 	return m.RefusedKey + m.RefusedBounds + m.RefusedRight + m.RefusedRequest + m.RefusedLocal + m.RefusedPeer

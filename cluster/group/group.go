@@ -39,6 +39,8 @@ var (
 	ErrBroken = errors.New("group: broken")
 	// ErrClosed says that the client has closed the group.
 	ErrClosed = errors.New("group: closed")
+	// ErrBusy says that a replica is in another group.
+	ErrBusy = errors.New("group: busy")
 	// ErrRefused says that an operation makes no sense for this group; nothing was done.
 	ErrRefused = errors.New("group: refused")
 )

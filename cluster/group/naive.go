@@ -2,7 +2,6 @@ package group
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -37,7 +36,7 @@ func (s Spec) encode(to []byte, seq uint64, o *operation) int {
 
 func (s Spec) decode(from []byte) (seq uint64, o operation, err error) {
 	if len(from) < headerBytes+s.foundBytes() {
-		return 0, o, fmt.Errorf("group: a message of %d bytes is too short", len(from))
+		return 0, o, fmt.Errorf("%w: a message of %d bytes is too short", ErrRefused, len(from))
 	}
 	le := binary.LittleEndian
 	o = operation{
@@ -69,7 +68,7 @@ func (p *part) obey(bytes uint32) error {
 	return p.down.Post(fabric.WriteImm(answer, uint32(seq), result).Signal(0))
 }
 
-var errOutside = errors.New("group: a message names memory outside of the replica's")
+var errOutside = fmt.Errorf("%w: a message names memory outside of the replica's", ErrRefused)
 
 // execute does an operation to memory as replica i.
 func execute(mem []byte, o *operation, i int, found []byte) error {
@@ -86,7 +85,7 @@ func execute(mem []byte, o *operation, i int, found []byte) error {
 			binary.LittleEndian.PutUint64(found, compareAndSwap(mem, o))
 		}
 	case o.kind != gFlush:
-		return fmt.Errorf("group: a message makes no sense: operation %d of %d bytes", o.kind, o.n)
+		return fmt.Errorf("%w: a message makes no sense: operation %d of %d bytes", ErrRefused, o.kind, o.n)
 	}
 	if !o.durable {
 		return nil

@@ -1,9 +1,7 @@
 package group_test
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,13 +56,6 @@ func beNIC(path string) error {
 	return err
 }
 
-// request is what a replica's process is asked: one of the fields.
-type request struct {
-	Spec *group.Spec
-	Join *group.Join
-	Read int // that many of its first bytes
-}
-
 func beReplica(path, name string) error {
 	dev, err := shm.Open(path, name)
 	if err != nil {
@@ -74,37 +65,26 @@ func beReplica(path, name string) error {
 	if err != nil {
 		return err
 	}
-	r := group.NewReplica(dev, mem)
-	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	for {
-		var ask request
-		if err := in.Decode(&ask); err != nil {
-			return err
-		}
-		var answer any = mem.Bytes()[:ask.Read]
-		if ask.Spec != nil {
-			answer, err = r.Offer(context.Background(), *ask.Spec)
-		}
-		if ask.Join != nil {
-			err = r.Join(context.Background(), *ask.Join)
-		}
-		if err != nil {
-			return err
-		}
-		if err := out.Encode(answer); err != nil {
-			return err
-		}
+	if _, err := group.Serve(controlURL(path, name), group.NewReplica(dev, mem), group.ServeOptions{}); err != nil {
+		return err
 	}
+	fmt.Println(`"serving"`)
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
 }
 
-// process is a child in some role; a replica's is a member.
+func controlURL(nicPath, name string) string {
+	return "unix://" + filepath.Join(filepath.Dir(nicPath), name+".sock")
+}
+
+// process is a child in some role.
 type process struct {
 	t   testing.TB
 	cmd *exec.Cmd
 	in  io.WriteCloser
-	out *bufio.Reader
 }
 
+// spawn returns when the child serves.
 func spawn(t testing.TB, role, path string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], path)
@@ -112,38 +92,16 @@ func spawn(t testing.TB, role, path string) *process {
 	cmd.Stderr = os.Stderr
 	in, out := must(cmd.StdinPipe())(t), must(cmd.StdoutPipe())(t)
 	check(t, cmd.Start())
-	p := &process{t, cmd, in, bufio.NewReader(out)}
+	p := &process{t, cmd, in}
 	t.Cleanup(p.kill)
+	var word string
+	check(t, json.NewDecoder(out).Decode(&word))
 	return p
 }
 
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
-}
-
-func (p *process) hear(into any) error {
-	line, err := p.out.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("a child said nothing more: %w", err)
-	}
-	return json.Unmarshal(line, into)
-}
-
-func (p *process) ask(r request, into any) error {
-	if err := json.NewEncoder(p.in).Encode(r); err != nil {
-		return err
-	}
-	return p.hear(into)
-}
-
-func (p *process) Offer(_ context.Context, s group.Spec) (o group.Offer, err error) {
-	return o, p.ask(request{Spec: &s}, &o)
-}
-
-func (p *process) Join(_ context.Context, j group.Join) error {
-	var nothing []byte
-	return p.ask(request{Join: &j}, &nothing)
 }
 
 // stop stops the process and returns when the system says so.
@@ -174,12 +132,13 @@ func newApart(t testing.TB, s group.Spec, n int) *apart {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "nic.sock")
 	a := &apart{scene: &scene{t: t}, nic: spawn(t, "nic", path)}
-	var word string
-	check(t, a.nic.hear(&word))
 	var members []group.Member
 	for i := range n {
-		p := spawn(t, fmt.Sprintf("replica-%d", i), path)
-		a.children, members = append(a.children, p), append(members, p)
+		name := fmt.Sprintf("replica-%d", i)
+		a.children = append(a.children, spawn(t, name, path))
+		m := must(group.Dial(a.ctx(), controlURL(path, name), group.DialOptions{Name: t.Name()}))(t)
+		t.Cleanup(func() { check(t, m.Close()) })
+		members = append(members, m)
 	}
 	a.client = device(t, func(name string) (fabric.Device, error) { return shm.Open(path, name) }, "client")
 	a.g = must(group.Open(a.ctx(), a.client, s, members...))(t)
@@ -210,9 +169,9 @@ func TestStoppedReplicasExecuteAsLongAsRequestsLast(t *testing.T) {
 			a.ok(late, nil)
 			want := append(bytes.Repeat([]byte{slots/4 - 1}, 16), slots/4, 0, 0, 0, 0, 0, 0, 0)
 			want = append(want, "waits for requests"...)
-			for i, p := range a.children {
-				var got []byte
-				if check(t, p.ask(request{Read: len(want)}, &got)); !bytes.Equal(got, want) {
+			for i := range a.children {
+				got := make([]byte, len(want))
+				if check(t, a.g.Read(a.ctx(), i, 0, got)); !bytes.Equal(got, want) {
 					t.Fatalf("replica %d has %q, want %q", i, got, want)
 				}
 			}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/ostrodb/ostro/fabric"
 )
@@ -16,8 +19,11 @@ type Replica struct {
 	dev fabric.Device
 	mem *fabric.Memory
 
-	mu   sync.Mutex
-	part *part
+	ended, nonsense atomic.Uint64 // see ReplicaMetrics
+
+	mu    sync.Mutex
+	part  *part
+	count ReplicaMetrics
 }
 
 // NewReplica offers memory, all of it, through a device. The memory stays the caller's.
@@ -25,21 +31,38 @@ func NewReplica(dev fabric.Device, mem *fabric.Memory) *Replica {
 	return &Replica{dev: dev, mem: mem}
 }
 
-// Offer prepares for a group as the client wants it. A replica that has joined
-// one and was not let go refuses.
-func (r *Replica) Offer(_ context.Context, s Spec) (Offer, error) {
+// letGoWithin is how long the end of a group may take to reach a replica that is
+// asked for an offer already.
+const letGoWithin = 250 * time.Millisecond
+
+// Offer prepares for a group as the client wants it. A replica that is in another
+// group refuses with ErrBusy.
+func (r *Replica) Offer(ctx context.Context, s Spec) (Offer, error) {
+	o, err := r.offer(ctx, s)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err != nil {
+		r.count.Refused++
+	} else {
+		r.count.Offers++
+	}
+	return o, err
+}
+
+func (r *Replica) offer(ctx context.Context, s Spec) (Offer, error) {
 	if err := s.check(); err != nil {
 		return Offer{}, err
 	}
+	r.awaitEnd(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.part != nil {
 		if r.part.busy() {
-			return Offer{}, errors.New("group: the replica is in another group; let it leave first")
+			return Offer{}, fmt.Errorf("%w: the replica is in another group; let it leave first", ErrBusy)
 		}
 		r.part.leave()
 	}
-	p, err := newPart(r.dev, r.mem, s)
+	p, err := newPart(r, s)
 	if err != nil {
 		return Offer{}, fmt.Errorf("group: prepare a replica: %w", err)
 	}
@@ -47,19 +70,63 @@ func (r *Replica) Offer(_ context.Context, s Spec) (Offer, error) {
 	return p.offer(r.dev.Name()), nil
 }
 
+// awaitEnd gives a group that is about to end a moment to do so.
+func (r *Replica) awaitEnd(ctx context.Context) {
+	r.mu.Lock()
+	p := r.part
+	r.mu.Unlock()
+	if p == nil || !p.busy() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, letGoWithin)
+	defer cancel()
+	select {
+	case <-p.left:
+	case <-ctx.Done():
+	}
+}
+
 // Join connects with the neighbours and posts requests for all slots.
 func (r *Replica) Join(_ context.Context, j Join) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.part == nil || r.part.id != j.Offer {
+		r.count.Refused++
 		return errors.New("group: the replica's offer is gone; another client may have asked since")
 	}
-	err := r.part.join(j)
-	if err != nil {
+	if r.part.joined {
+		r.count.Refused++
+		return errors.New("group: the replica has joined already")
+	}
+	if err := r.part.join(j); err != nil {
+		r.part.leave()
+		r.part = nil
+		r.count.Refused++
+		return err
+	}
+	r.count.Joins++
+	return nil
+}
+
+// withdraw takes an offer back that was not joined.
+func (r *Replica) withdraw(offer uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.part != nil && r.part.id == offer && !r.part.joined {
 		r.part.leave()
 		r.part = nil
 	}
-	return err
+}
+
+// ending is closed when the replica's group ends; then why tells the reason.
+func (r *Replica) ending() (left <-chan struct{}, why func() error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.part == nil {
+		return nil, nil
+	}
+	p := r.part
+	return p.left, func() error { return p.why }
 }
 
 // Leave lets the group go. When it returns, nothing lands in the memory any more.
@@ -88,11 +155,12 @@ func (r *Replica) Left() <-chan struct{} {
 //	up ─ from the client or the replica before     down ─ to the next, or the client
 //	watch ─ from the client itself; ends with it   events ─ what the program hears of
 type part struct {
-	id    uint64
-	spec  Spec
-	index int
-	mem   *fabric.Memory
-	stage *fabric.Memory
+	replica *Replica
+	id      uint64
+	spec    Spec
+	index   int
+	mem     *fabric.Memory
+	stage   *fabric.Memory
 
 	dom            fabric.Domain
 	data, slots    fabric.Region
@@ -104,13 +172,14 @@ type part struct {
 	joined         bool      // run has started
 	cancel         context.CancelFunc
 	left           chan struct{}
+	why            error  // of the end; for who has seen left
 	armed, execute uint64 // slots posted; messages executed (naive)
 }
 
-func newPart(dev fabric.Device, mem *fabric.Memory, s Spec) (*part, error) {
-	p := &part{id: rand.Uint64(), spec: s, mem: mem, left: make(chan struct{})}
+func newPart(r *Replica, s Spec) (*part, error) {
+	p := &part{replica: r, id: 1 + rand.Uint64N(math.MaxUint64), spec: s, mem: r.mem, left: make(chan struct{})}
 	var err error
-	if p.dom, err = dev.NewDomain("group"); err != nil {
+	if p.dom, err = r.dev.NewDomain("group"); err != nil {
 		return nil, err
 	}
 	if err := p.build(); err != nil {
@@ -180,7 +249,7 @@ func (p *part) offer(name string) Offer {
 }
 
 func (p *part) join(j Join) error {
-	if p.joined || j.Index < 0 || j.Index >= p.spec.Replicas {
+	if j.Index < 0 || j.Index >= p.spec.Replicas {
 		return fmt.Errorf("group: cannot join as replica %d of %d now", j.Index, p.spec.Replicas)
 	}
 	p.index, p.ack = j.Index, j.Ack
@@ -207,19 +276,32 @@ func (p *part) join(j Join) error {
 // posted again. It ends with the group.
 func (p *part) run(ctx context.Context) {
 	defer close(p.left)
-	defer func() { _ = p.close() }()
+	p.why = p.serve(ctx)
+	if ctx.Err() == nil {
+		p.replica.ended.Add(1)
+	}
+	if errors.Is(p.why, ErrRefused) {
+		p.replica.nonsense.Add(1)
+	}
+	_ = p.close()
+}
+
+func (p *part) serve(ctx context.Context) error {
 	var batch [64]fabric.Completion
 	for ctx.Err() == nil {
 		n := p.events.Poll(batch[:])
-		if n == 0 && p.idle(ctx) != nil {
-			return
+		if n == 0 {
+			if err := p.idle(ctx); err != nil {
+				return err
+			}
 		}
 		for _, done := range batch[:n] {
-			if p.handle(done) != nil {
-				return
+			if err := p.handle(done); err != nil {
+				return err
 			}
 		}
 	}
+	return ctx.Err()
 }
 
 func (p *part) idle(ctx context.Context) error {
@@ -240,7 +322,7 @@ func (p *part) handle(done fabric.Completion) error {
 	case done.Op != fabric.OpRecv:
 		return p.refill()
 	case p.spec.Mode == Chain || p.spec.Mode == FanOut || done.QP != p.up.Number():
-		return fmt.Errorf("%w: a message where none is due", ErrBroken)
+		return fmt.Errorf("%w: a message where none is due", ErrRefused)
 	}
 	return p.obey(done.Bytes)
 }

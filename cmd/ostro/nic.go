@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/fabric/shm"
 	"github.com/ostrodb/ostro/server"
+	"github.com/ostrodb/ostro/server/admin"
 )
 
 // nicFlags are what an operator decides about a NIC process.
@@ -26,8 +26,8 @@ type nicFlags struct {
 	secret    string
 	spin      time.Duration
 	priority  int
-	logLevel  string
-	logFormat string
+	admin     string
+	logs      logFlags
 }
 
 func newNIC() *cobra.Command {
@@ -51,6 +51,7 @@ while there is work and a little longer, then sleeps.`,
 		Example: `  ostro nic                                        socket in $XDG_RUNTIME_DIR or the temporary directory
   ostro nic --socket /run/ostro/nic.sock
   ostro nic --listen 10.0.0.7:7400 --secret-file /etc/ostro/nic.secret
+  ostro nic --admin 127.0.0.1:9120                 metrics on http://127.0.0.1:9120/metrics
   ostro nic --realtime 0                           no real-time priority
   ostro nic --spin -1s                             poll for ever, on a core of its own`,
 		Args: takes(0, 0, "no arguments; the socket is given with --socket"),
@@ -63,20 +64,14 @@ while there is work and a little longer, then sleeps.`,
 	cmd.Flags().StringVar(&f.secret, "secret-file", "", "file with the secret that all NICs share; required with --listen")
 	cmd.Flags().DurationVar(&f.spin, "spin", 50*time.Microsecond, "how long to poll after the last work before sleeping; negative is for ever")
 	cmd.Flags().IntVar(&f.priority, "realtime", 10, "SCHED_FIFO priority from 1 to 99; 0 is none")
-	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	cmd.Flags().StringVar(&f.logFormat, "log-format", "text", "text or json")
+	addAdmin(cmd, &f.admin)
+	f.logs.add(cmd)
 	_ = cmd.MarkFlagFilename("socket", "sock")
 	_ = cmd.MarkFlagFilename("secret-file")
 	return cmd
 }
 
-func defaultSocket() string {
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		dir = os.TempDir()
-	}
-	return filepath.Join(dir, "ostro-nic.sock")
-}
+func defaultSocket() string { return runtimePath("ostro-nic.sock") }
 
 func runNIC(f *nicFlags) error {
 	signals := make(chan os.Signal, 1)
@@ -84,7 +79,7 @@ func runNIC(f *nicFlags) error {
 	if f.priority < 0 || f.priority > 99 {
 		return usagef("--realtime is %d; it is a priority from 1 to 99, or 0 for none", f.priority)
 	}
-	log, err := nicLogger(f)
+	log, err := f.logs.logger()
 	if err != nil {
 		return err
 	}
@@ -115,9 +110,16 @@ func serveNIC(f *nicFlags, engine *nic.Engine, secret []byte, log *slog.Logger, 
 	if err != nil {
 		return err
 	}
-	log.Info("serving", "socket", f.socket, "listen", addr, "nic", engine.ID().String(), "version", server.BuildInfo().Version)
+	defer s.Close()
+	facts := []admin.Fact{{Name: "Programs attach to", Value: f.socket}, {Name: "Other machines reach it at", Value: addr}}
+	at, stop, err := startAdmin(f.admin, &nicNode{engine, facts}, log)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	log.Info("serving", "socket", f.socket, "listen", addr, "nic", engine.ID().String(), "admin", at, "version", server.BuildInfo().Version)
 	log.Info("stopping", "signal", (<-signals).String())
-	return s.Close()
+	return nil
 }
 
 // nicSecret reads what NICs of several machines share.
@@ -128,29 +130,16 @@ func nicSecret(f *nicFlags) ([]byte, error) {
 	if f.secret == "" {
 		return nil, usagef("--listen needs --secret-file, a file with the secret that all NICs share")
 	}
-	text, err := os.ReadFile(f.secret)
+	return readSecret(f.secret)
+}
+
+func readSecret(path string) ([]byte, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the secret: %w", err)
 	}
 	if secret := bytes.TrimSpace(text); len(secret) > 0 {
 		return secret, nil
 	}
-	return nil, usagef("%s is empty; it should hold the secret that all NICs share", f.secret)
-}
-
-func nicLogger(f *nicFlags) (*slog.Logger, error) {
-	c := server.Default()
-	for _, s := range c.Settings() {
-		var err error
-		switch s.Key {
-		case "log-level":
-			err = s.Value.Set(f.logLevel)
-		case "log-format":
-			err = s.Value.Set(f.logFormat)
-		}
-		if err != nil {
-			return nil, usagef("--%s: %v", s.Key, err)
-		}
-	}
-	return server.NewLogger(c, os.Stderr), nil
+	return nil, usagef("%s is empty; it should hold the secret that all sides share", path)
 }

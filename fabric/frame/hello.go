@@ -18,8 +18,8 @@ import (
 // anything else:
 //
 //	caller  magic, nonce C
-//	callee  magic, nonce S, HMAC(secret, "callee" C S)
-//	caller  HMAC(secret, "caller" C S hello), length, hello
+//	callee  magic, nonce S, HMAC(secret, magic "callee" C S)
+//	caller  HMAC(secret, magic "caller" C S hello), length, hello
 //	callee  0, or a length and why not
 //
 // The nonces are fresh, so nothing of an earlier conversation is of use. The
@@ -44,32 +44,40 @@ type Hello struct {
 
 // Call is the caller's part, up to sending the hello.
 func Call(c io.ReadWriter, secret []byte, h Hello) error {
+	body, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("frame: call: %w", err)
+	}
+	return Introduce(c, magic, secret, body)
+}
+
+// Introduce is the caller's part in any protocol whose connections begin like
+// this. Its magic is 8 bytes that name the protocol and its version.
+func Introduce(c io.ReadWriter, magic string, secret, hello []byte) error {
+	if len(hello) > helloBytes {
+		return errors.New("frame: call: the device's name is too long")
+	}
 	var mine, theirs [nonceBytes]byte
 	_, _ = rand.Read(mine[:])
 	if _, err := c.Write(append([]byte(magic), mine[:]...)); err != nil {
 		return fmt.Errorf("frame: call: %w", err)
 	}
 	proof := make([]byte, sha256.Size)
-	if err := readMagic(c, &theirs); err != nil {
+	if err := readMagic(c, magic, &theirs); err != nil {
 		return err
 	}
 	if _, err := io.ReadFull(c, proof); err != nil {
 		return fmt.Errorf("frame: call: %w", err)
 	}
-	if !hmac.Equal(proof, sign(secret, "callee", mine, theirs, nil)) {
+	if !hmac.Equal(proof, sign(secret, magic+"callee", mine, theirs, nil)) {
 		return ErrUnauthorized
 	}
-	body, err := json.Marshal(h)
-	if err != nil {
+	out := sign(secret, magic+"caller", mine, theirs, hello)
+	out = binary.LittleEndian.AppendUint16(out, uint16(len(hello)))
+	if _, err := c.Write(append(out, hello...)); err != nil {
 		return fmt.Errorf("frame: call: %w", err)
 	}
-	if len(body) > helloBytes {
-		return errors.New("frame: call: the device's name is too long")
-	}
-	out := sign(secret, "caller", mine, theirs, body)
-	out = binary.LittleEndian.AppendUint16(out, uint16(len(body)))
-	_, err = c.Write(append(out, body...))
-	return err
+	return nil
 }
 
 // Answered waits for the callee's verdict.
@@ -91,34 +99,43 @@ func Answered(c io.Reader) error {
 // Listen is the callee's part, up to the hello.
 func Listen(c io.ReadWriter, secret []byte) (Hello, error) {
 	var h Hello
-	var mine, theirs [nonceBytes]byte
-	if err := readMagic(c, &theirs); err != nil {
+	body, err := Hear(c, magic, secret)
+	if err != nil {
 		return h, err
-	}
-	_, _ = rand.Read(mine[:])
-	out := append([]byte(magic), mine[:]...)
-	if _, err := c.Write(append(out, sign(secret, "callee", theirs, mine, nil)...)); err != nil {
-		return h, fmt.Errorf("frame: listen: %w", err)
-	}
-	var head [sha256.Size + 2]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
-		return h, fmt.Errorf("frame: listen: %w", err)
-	}
-	n := binary.LittleEndian.Uint16(head[sha256.Size:])
-	if n > helloBytes {
-		return h, ErrMalformed
-	}
-	body := make([]byte, n)
-	if _, err := io.ReadFull(c, body); err != nil {
-		return h, fmt.Errorf("frame: listen: %w", err)
-	}
-	if !hmac.Equal(head[:sha256.Size], sign(secret, "caller", theirs, mine, body)) {
-		return h, ErrUnauthorized
 	}
 	if err := json.Unmarshal(body, &h); err != nil {
 		return h, errors.Join(ErrMalformed, err)
 	}
 	return h, nil
+}
+
+// Hear is the callee's part in any protocol whose connections begin like this.
+func Hear(c io.ReadWriter, magic string, secret []byte) (hello []byte, err error) {
+	var mine, theirs [nonceBytes]byte
+	if err := readMagic(c, magic, &theirs); err != nil {
+		return nil, err
+	}
+	_, _ = rand.Read(mine[:])
+	out := append([]byte(magic), mine[:]...)
+	if _, err := c.Write(append(out, sign(secret, magic+"callee", theirs, mine, nil)...)); err != nil {
+		return nil, fmt.Errorf("frame: listen: %w", err)
+	}
+	var head [sha256.Size + 2]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return nil, fmt.Errorf("frame: listen: %w", err)
+	}
+	n := binary.LittleEndian.Uint16(head[sha256.Size:])
+	if n > helloBytes {
+		return nil, ErrMalformed
+	}
+	hello = make([]byte, n)
+	if _, err := io.ReadFull(c, hello); err != nil {
+		return nil, fmt.Errorf("frame: listen: %w", err)
+	}
+	if !hmac.Equal(head[:sha256.Size], sign(secret, magic+"caller", theirs, mine, hello)) {
+		return nil, ErrUnauthorized
+	}
+	return hello, nil
 }
 
 // Accept lets the caller in.
@@ -133,9 +150,9 @@ func Refuse(c io.Writer, why string) {
 	_, _ = c.Write(append([]byte{byte(len(why))}, why...))
 }
 
-func readMagic(c io.Reader, nonce *[nonceBytes]byte) error {
-	var head [len(magic) + nonceBytes]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
+func readMagic(c io.Reader, magic string, nonce *[nonceBytes]byte) error {
+	head := make([]byte, len(magic)+nonceBytes)
+	if _, err := io.ReadFull(c, head); err != nil {
 		return fmt.Errorf("frame: greet: %w", err)
 	}
 	if string(head[:len(magic)]) != magic {

@@ -80,6 +80,7 @@ func (e *Engine) detach(s *Session) {
 	for _, d := range s.domains {
 		e.closeDomain(d)
 	}
+	e.totals.Add(s.metrics)
 	e.poll.remove(s.event)
 	for i, x := range e.sessions {
 		if x == s {

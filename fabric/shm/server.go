@@ -7,118 +7,41 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/frame"
 	"github.com/ostrodb/ostro/fabric/nic"
 )
 
-// acceptPause is the time until the next try when the system has no room for a
-// connection.
-const acceptPause = 50 * time.Millisecond
-
 // Server lets the processes of this machine use an engine.
 type Server struct {
-	engine   *nic.Engine
-	listener *net.UnixListener
-	log      *slog.Logger
-	wait     sync.WaitGroup
-
-	mu     sync.Mutex
-	conns  map[*net.UnixConn]struct{}
-	closed bool
+	*frame.Door
+	engine *nic.Engine
+	log    *slog.Logger
 }
 
+// maxPrograms is how many processes may be attached.
+const maxPrograms = 4096
+
 // Serve listens on a socket that only this user can open. A socket that a dead
-// server left behind is replaced.
+// server left behind is replaced. Close ends all sessions; their processes
+// find the NIC gone.
 func Serve(path string, engine *nic.Engine, log *slog.Logger) (*Server, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if err := clearStale(path); err != nil {
-		return nil, err
-	}
-	before := unix.Umask(0o177)
-	l, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
-	unix.Umask(before)
+	l, err := frame.ListenUnix("unixpacket", path)
 	if err != nil {
-		return nil, fmt.Errorf("shm: listen on %s: %w", path, err)
+		return nil, fmt.Errorf("shm: %w", err)
 	}
-	s := &Server{engine: engine, listener: l, log: log, conns: map[*net.UnixConn]struct{}{}}
-	s.wait.Go(s.accept)
+	s := &Server{engine: engine, log: log}
+	s.Door = frame.OpenDoor(l, maxPrograms, log, func(c net.Conn) { s.serve(c.(*net.UnixConn)) })
 	return s, nil
-}
-
-// clearStale removes a socket nobody listens on.
-func clearStale(path string) error {
-	st, err := os.Lstat(path)
-	if err != nil || st.Mode()&os.ModeSocket == 0 {
-		return nil // Listening tells what is wrong with it.
-	}
-	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
-	if err == nil {
-		_ = c.Close()
-		return fmt.Errorf("shm: a NIC serves %s already", path)
-	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
-		return os.Remove(path)
-	}
-	return nil
-}
-
-// Close ends all sessions; their processes find the NIC gone.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	s.closed = true
-	for c := range s.conns {
-		_ = c.Close()
-	}
-	s.mu.Unlock()
-	err := s.listener.Close()
-	s.wait.Wait()
-	return err
-}
-
-func (s *Server) accept() {
-	for {
-		c, err := s.listener.AcceptUnix()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil {
-			s.log.Error("a program could not attach", "error", err)
-			time.Sleep(acceptPause)
-			continue
-		}
-		if s.track(c) {
-			s.wait.Go(func() { s.serve(c) })
-		}
-	}
-}
-
-func (s *Server) track(c *net.UnixConn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = c.Close()
-		return false
-	}
-	s.conns[c] = struct{}{}
-	return true
 }
 
 // serve is one program's session, from its hello to its end.
 func (s *Server) serve(c *net.UnixConn) {
-	defer func() {
-		_ = c.Close()
-		s.mu.Lock()
-		delete(s.conns, c)
-		s.mu.Unlock()
-	}()
 	session, name, err := s.greet(c)
 	if err != nil {
 		s.log.Warn("a program could not attach", "error", err)

@@ -25,22 +25,28 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
-// Node is what the admin port asks of the node that it belongs to. All methods
+// Node is what the admin port asks of the process that it belongs to. All methods
 // may be called at any time, from many goroutines.
 type Node interface {
 	// Phase tells what the node is doing.
 	Phase() Phase
 	// Health returns why the node cannot keep its promises, such as a failed disk.
 	Health() error
-	// Store and Redis return the numbers of the parts; false before they run.
-	Store() (store.Metrics, bool)
-	Redis() (redis.Metrics, bool)
 	// Facts are lines for the status page.
 	Facts() []Fact
 }
+
+// What a Node has besides: the numbers of its parts, false before they run.
+type (
+	storeNode   interface{ Store() (store.Metrics, bool) }
+	redisNode   interface{ Redis() (redis.Metrics, bool) }
+	nicNode     interface{ NIC() (nic.Totals, bool) }
+	replicaNode interface{ Replica() (Replica, bool) }
+)
 
 // Phase is a step of a node's life.
 type Phase struct {

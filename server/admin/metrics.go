@@ -80,12 +80,11 @@ type collector struct {
 func newCollector(version string, node Node) *collector { return &collector{version, node} }
 
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range storeMetrics {
-		out <- m.desc
-	}
-	for _, m := range redisMetrics {
-		out <- m.desc
-	}
+	describe(out, storeMetrics)
+	describe(out, redisMetrics)
+	describe(out, fabricMetrics)
+	describe(out, nicMetrics)
+	describe(out, replicaMetrics)
 	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, buildDesc, readyDesc} {
 		out <- d
 	}
@@ -101,20 +100,47 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		ready = 1
 	}
 	sample(readyDesc, prometheus.GaugeValue, ready)
-	if m, ok := c.node.Store(); ok {
-		collect(out, storeMetrics, &m)
+	if n, has := c.node.(storeNode); has {
+		if m, ok := n.Store(); ok {
+			collect(out, storeMetrics, &m)
+		}
 	}
-	m, ok := c.node.Redis()
-	if !ok {
-		return
+	if n, has := c.node.(redisNode); has {
+		if m, ok := n.Redis(); ok {
+			collectRedis(out, &m)
+		}
 	}
-	collect(out, redisMetrics, &m)
+	if n, has := c.node.(nicNode); has {
+		if m, ok := n.NIC(); ok {
+			collect(out, fabricMetrics, &m.Metrics)
+			collect(out, nicMetrics, &m)
+		}
+	}
+	if n, has := c.node.(replicaNode); has {
+		if m, ok := n.Replica(); ok {
+			collect(out, fabricMetrics, &m.Fabric)
+			collect(out, replicaMetrics, &m)
+		}
+	}
+}
+
+func collectRedis(out chan<- prometheus.Metric, m *redis.Metrics) {
+	sample := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+	}
+	collect(out, redisMetrics, m)
 	for i, l := range m.Loops {
 		name := strconv.Itoa(i)
 		sample(loopClients, prometheus.GaugeValue, float64(l.Clients), name)
 		sample(loopCommands, prometheus.CounterValue, float64(l.Commands), name)
 		sample(loopRounds, prometheus.CounterValue, float64(l.Rounds), name)
 		sample(loopBusy, prometheus.CounterValue, float64(l.BusyNanos)/1e9, name)
+	}
+}
+
+func describe[M any](out chan<- *prometheus.Desc, metrics []metric[M]) {
+	for _, m := range metrics {
+		out <- m.desc
 	}
 }
 

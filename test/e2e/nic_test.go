@@ -9,11 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/fabrictest"
@@ -53,46 +50,14 @@ func beTarget(socket string) {
 
 // nicProcess is a running `ostro nic`.
 type nicProcess struct {
-	t      *testing.T
-	cmd    *exec.Cmd
+	*daemon
 	socket string
-	log    *bufio.Reader
-	said   strings.Builder
 }
 
 func startNIC(t *testing.T, flags ...string) *nicProcess {
 	t.Helper()
-	p := &nicProcess{t: t, socket: filepath.Join(t.TempDir(), "nic.sock")}
-	p.cmd = exec.Command(binary, append([]string{"nic", "--socket", p.socket}, flags...)...)
-	pipe, err := p.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.log = bufio.NewReader(pipe)
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-	})
-	p.until("msg=serving")
-	return p
-}
-
-// until reads the log up to a line with a part.
-func (p *nicProcess) until(part string) {
-	p.t.Helper()
-	for {
-		line, err := p.log.ReadString('\n')
-		p.said.WriteString(line)
-		if strings.Contains(line, part) {
-			return
-		}
-		if err != nil {
-			p.t.Fatalf("the NIC never said %q: %v\n%s", part, err, p.said.String())
-		}
-	}
+	socket := filepath.Join(t.TempDir(), "nic.sock")
+	return &nicProcess{startDaemon(t, append([]string{"nic", "--socket", socket}, flags...)...), socket}
 }
 
 // target starts a program with memory at the NIC.
@@ -151,14 +116,7 @@ func useStopped(t *testing.T, here, there *nicProcess) {
 	if err := a.QP().Ready(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := target.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(30 * time.Second); processState(t, target.Process.Pid) != "T"; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("the target does not stop")
-		}
-	}
+	stopProcess(t, target)
 	copy(a.Memory().Bytes(), "while you sleep.")
 	for _, w := range []fabric.WR{
 		fabric.Write(memory.Region.At(0), a.Piece(0, 16)), fabric.CAS(memory.Region.At(16), 0, 9, a.Piece(64, 8)),
@@ -179,14 +137,7 @@ func TestANICServesTheMemoryOfAStoppedProcess(t *testing.T) {
 		t.Errorf("the log does not tell the priority:\n%s", p.said.String())
 	}
 	useStopped(t, p, p)
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	p.until("msg=stopping")
-	_, _ = io.Copy(io.Discard, p.log)
-	if err := p.cmd.Wait(); err != nil {
-		t.Fatalf("the NIC ended with %v", err)
-	}
+	p.end()
 	if _, err := os.Stat(p.socket); err == nil {
 		t.Error("the socket is still there")
 	}
