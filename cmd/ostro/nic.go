@@ -63,7 +63,7 @@ while there is work and a little longer, then sleeps.`,
 	cmd.Flags().StringVar(&f.advertise, "advertise", "", "host:port that other machines are told, if not --listen")
 	cmd.Flags().StringVar(&f.secret, "secret-file", "", "file with the secret that all NICs share; required with --listen")
 	cmd.Flags().DurationVar(&f.spin, "spin", 50*time.Microsecond, "how long to poll after the last work before sleeping; negative is for ever")
-	cmd.Flags().IntVar(&f.priority, "realtime", 10, "SCHED_FIFO priority from 1 to 99; 0 is none")
+	cmd.Flags().IntVar(&f.priority, "realtime", 10, "SCHED_RR priority from 1 to 99; 0 is none")
 	addAdmin(cmd, &f.admin)
 	f.logs.add(cmd)
 	_ = cmd.MarkFlagFilename("socket", "sock")

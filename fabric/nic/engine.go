@@ -37,7 +37,7 @@ type Config struct {
 	// Spin is how long the engine polls after its last work before it sleeps.
 	// Negative polls for ever: only for a core of its own.
 	Spin time.Duration
-	// RealTime asks for this SCHED_FIFO priority for the process' threads; 0 leaves
+	// RealTime asks for this SCHED_RR priority for the process' threads; 0 leaves
 	// them as they are.
 	RealTime int
 	Log      *slog.Logger

@@ -11,12 +11,17 @@ import (
 
 const (
 	schedOther = 0
-	schedFIFO  = 1
+	schedRR    = 2
 )
 
-// prioritize asks for SCHED_FIFO for every thread of the process: the loop's own
+// prioritize asks for SCHED_RR for every thread of the process: the loop's own
 // would not do, for the collector's threads must not wait behind other programs
 // while the loop waits for them. Threads that come later inherit it.
+//
+// Not SCHED_FIFO: threads of one process wait for each other by yielding in a
+// loop, as the runtime's sweeper does, and under FIFO the one that is waited for
+// never gets a core that the other one has. Two NICs took a machine of two
+// cores that way, for good. Under RR it is its turn when the slice is over.
 func prioritize(priority int, log *slog.Logger) {
 	param := struct{ priority int32 }{int32(priority)}
 	threads, err := os.ReadDir("/proc/self/task")
@@ -26,14 +31,14 @@ func prioritize(priority int, log *slog.Logger) {
 	}
 	for _, t := range threads {
 		id, _ := strconv.Atoi(t.Name())
-		_, _, no := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(id), schedFIFO, uintptr(unsafe.Pointer(&param)))
+		_, _, no := unix.RawSyscall(unix.SYS_SCHED_SETSCHEDULER, uintptr(id), schedRR, uintptr(unsafe.Pointer(&param)))
 		if no != 0 && no != unix.ESRCH {
 			log.Warn("no real-time priority: the NIC competes with other programs for the processor; "+
 				"allow it with CAP_SYS_NICE or `ulimit -r`", "asked", priority, "error", no.Error())
 			return
 		}
 	}
-	log.Info("real-time priority", "policy", "SCHED_FIFO", "priority", priority)
+	log.Info("real-time priority", "policy", "SCHED_RR", "priority", priority)
 }
 
 // policy tells the calling thread's scheduling policy.
