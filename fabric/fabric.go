@@ -166,6 +166,20 @@ func (s State) String() string {
 	return [...]string{"fresh", "ready", "failed", "retired"}[min(s, Retired)]
 }
 
+// Settled tells whether a wait for the connection is over, and how it ended.
+func (s State) Settled() (over bool, err error) {
+	switch s {
+	case Fresh:
+		return false, nil
+	case Ready:
+		return true, nil
+	case Failed:
+		return true, ErrBroken
+	default:
+		return true, ErrClosed
+	}
+}
+
 // CQ is a completion queue.
 type CQ interface {
 	// Number names the queue in WAITs of the same domain.

@@ -68,13 +68,8 @@ func (q *QP) State() fabric.State {
 // Ready waits until the connection is there.
 func (q *QP) Ready(ctx context.Context) error {
 	for {
-		switch q.State() {
-		case fabric.Ready:
-			return nil
-		case fabric.Failed:
-			return fabric.ErrBroken
-		case fabric.Retired:
-			return fabric.ErrClosed
+		if over, err := q.State().Settled(); over {
+			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err

@@ -14,8 +14,7 @@ import (
 func separate(b *testing.B) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "nic.sock")
-	p := spawn(b, "nic", path)
-	p.hear(nil)
+	fabrictest.SpawnServing(b, "nic", path)
 	return path
 }
 

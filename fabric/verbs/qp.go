@@ -140,41 +140,32 @@ func (q *QP) enter() (func(), error) {
 
 // Post appends to the send queue.
 func (q *QP) Post(batch ...fabric.WR) error {
-	leave, err := q.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if q.posted+uint64(len(batch))-q.done > q.sendDepth {
-		q.send.drain()
-	}
-	if q.posted+uint64(len(batch))-q.done > q.sendDepth {
-		return fabric.ErrFull
-	}
-	for _, w := range batch {
-		q.requests[q.posted%q.sendDepth] = w
-		q.posted++
-	}
-	q.pump()
-	return nil
+	return q.put(batch, q.requests, &q.posted, &q.done, q.send)
 }
 
 // PostRecv appends to the receive queue.
 func (q *QP) PostRecv(batch ...fabric.WR) error {
+	return q.put(batch, q.recvs, &q.recvPosted, &q.recvDone, q.recv)
+}
+
+// put appends a batch to a queue, if there is room once its completions are taken.
+func (q *QP) put(batch, queue []fabric.WR, posted, done *uint64, completions *CQ) error {
 	leave, err := q.enter()
 	if err != nil {
 		return err
 	}
 	defer leave()
-	if q.recvPosted+uint64(len(batch))-q.recvDone > q.recvDepth {
-		q.recv.drain()
+	depth := uint64(len(queue))
+	full := func() bool { return *posted+uint64(len(batch))-*done > depth }
+	if full() {
+		completions.drain()
 	}
-	if q.recvPosted+uint64(len(batch))-q.recvDone > q.recvDepth {
+	if full() {
 		return fabric.ErrFull
 	}
 	for _, w := range batch {
-		q.recvs[q.recvPosted%q.recvDepth] = w
-		q.recvPosted++
+		queue[*posted%depth] = w
+		*posted++
 	}
 	q.pump()
 	return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/test/harness"
 )
@@ -24,10 +25,7 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if socket := os.Getenv(targetVariable); socket != "" {
-		beTarget(socket)
-		return
-	}
+	fabrictest.Play(map[string]func([]string) error{"target": beTarget})
 	code, err := buildAndRun(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -4,16 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/provider"
 )
 
@@ -75,7 +73,7 @@ func TestReplicasOfProcessesOfTheirOwnGoOnWhileStopped(t *testing.T) {
 	g := dialAll(t, openFabric(t, "shm://"+nic.socket), group.Spec{Window: 8, MaxWrite: 64}, urls...)
 	ok, ctx := ended(t), t.Context()
 	for _, r := range replicas {
-		stopProcess(t, r.cmd)
+		fabrictest.Stop(t, r.cmd.Process)
 	}
 	ok(g.Write(ctx, 100, []byte("while you sleep"), group.Durable))
 	if r := ok(g.CAS(ctx, 0, 0, 5, group.First(3))); r.Swapped(0) != group.First(3) {
@@ -104,18 +102,6 @@ func TestReplicasOfProcessesOfTheirOwnGoOnWhileStopped(t *testing.T) {
 		}
 		if _, err := os.Stat(strings.TrimPrefix(urls[i], "unix://")); err == nil {
 			t.Error("its socket is still there")
-		}
-	}
-}
-
-func stopProcess(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(30 * time.Second); processState(t, cmd.Process.Pid) != "T"; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatal("the process does not stop")
 		}
 	}
 }
