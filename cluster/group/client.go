@@ -28,6 +28,7 @@ type client struct {
 	reg     fabric.Region
 	cq      fabric.CQ
 	reads   *reads
+	pulses  *pulses
 	watches []fabric.QP // the idle ones
 	drives  []fabric.QP // to each replica, of fan-out
 	out     fabric.QP   // to the first replica of a chain
@@ -67,6 +68,9 @@ func (c *client) build() (err error) {
 		return err
 	}
 	if c.reads, err = newReads(c.dom); err != nil {
+		return err
+	}
+	if c.pulses, err = newPulses(c.dom); err != nil {
 		return err
 	}
 	if c.watches, err = c.newQPs(); err != nil {
@@ -205,7 +209,24 @@ func (c *client) blame(done fabric.Completion) error {
 	} else if at < 0 {
 		at = len(c.offers) - 1
 	}
-	return fmt.Errorf("the connection with replica %d of %d (%s) ended: %v", at, len(c.offers), c.offers[at].Name, done.Status)
+	return fmt.Errorf("the connection with %s ended: %v", c.who(at), done.Status)
+}
+
+// who names a replica.
+func (c *client) who(i int) string {
+	return fmt.Sprintf("replica %d of %d (%s)", i, len(c.offers), c.offers[i].Name)
+}
+
+// watched is told of a completion of replica i's idle connection.
+func (c *client) watched(i int, done fabric.Completion) error {
+	c.pulses.arrived(i, done.Op)
+	switch done.Op {
+	case fabric.OpRead:
+		return c.reads.end(int(done.ID))
+	case fabric.OpWrite:
+		return nil
+	}
+	return fmt.Errorf("%s sent a message where none is due", c.who(i))
 }
 
 // close fences first, then frees.
@@ -221,6 +242,9 @@ func (c *client) free() (err error) {
 	}
 	if c.reads != nil {
 		err = errors.Join(err, c.reads.close())
+	}
+	if c.pulses != nil {
+		err = errors.Join(err, c.pulses.close())
 	}
 	return err
 }

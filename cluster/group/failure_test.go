@@ -86,14 +86,20 @@ func TestEveryPendingOperationFailsWithTheGroup(t *testing.T) {
 // stuck makes a chain of 3 whose second link carries nothing.
 func stuck(t *testing.T, provider string) *scene {
 	s := prepare(t, provider, 3)
-	dom := must(s.client.NewDomain("nowhere"))(t)
-	cq := must(dom.NewCQ(8))(t)
-	q := must(dom.NewQP(fabric.QPConfig{SendCQ: cq, RecvCQ: cq}))(t)
+	s.g = s.openStuck(group.Spec{Window: 8, MaxWrite: 64})
+	return s
+}
+
+func (s *scene) openStuck(spec group.Spec) *group.Group {
+	s.t.Helper()
+	dom := must(s.client.NewDomain("nowhere"))(s.t)
+	cq := must(dom.NewCQ(8))(s.t)
+	q := must(dom.NewQP(fabric.QPConfig{SendCQ: cq, RecvCQ: cq}))(s.t)
 	members := s.members()
 	members[2] = deaf{s.replicas[2], q.Endpoint()}
-	s.g = must(group.Open(s.ctx(), s.client, group.Spec{Window: 8, MaxWrite: 64}, members...))(t)
-	t.Cleanup(func() { check(t, s.g.Close()) })
-	return s
+	g := must(group.Open(s.ctx(), s.client, spec, members...))(s.t)
+	s.t.Cleanup(func() { check(s.t, g.Close()) })
+	return g
 }
 
 // boaster offers more memory than it has.

@@ -66,6 +66,7 @@ type Group struct {
 	broken chan struct{} // closed with the first error
 	cancel context.CancelFunc
 	served chan struct{} // closed when the client's end is
+	guards sync.WaitGroup
 
 	order sync.Mutex // one start at a time; guards the client's memory against its end
 
@@ -84,6 +85,7 @@ func newGroup(s Spec, bytes uint64, c *client, w way) *Group {
 		broken: make(chan struct{}), served: make(chan struct{}),
 	}
 	go g.serve(ctx)
+	g.guards.Go(func() { g.guard(ctx) })
 	return g
 }
 
@@ -139,8 +141,8 @@ func (g *Group) take(done fabric.Completion) error {
 	if done.Status != fabric.OK {
 		return g.client.blame(done)
 	}
-	if g.client.watching(done.QP) >= 0 {
-		return g.client.reads.end(int(done.ID))
+	if i := g.client.watching(done.QP); i >= 0 {
+		return g.client.watched(i, done)
 	}
 	return g.way.take(done, g.end)
 }
@@ -152,7 +154,7 @@ func (g *Group) enter(o *operation) (*Pending, uint64, error) {
 	if g.err != nil {
 		return nil, 0, g.err
 	}
-	p := &Pending{g: g, done: make(chan struct{}), result: Result{Executed: o.execute}}
+	p := &Pending{g: g, since: time.Now(), done: make(chan struct{}), result: Result{Executed: o.execute}}
 	seq := g.issued
 	g.pending[seq%uint64(len(g.pending))] = p
 	g.issued++
@@ -217,5 +219,6 @@ func (g *Group) Close() error {
 	g.fail(ErrClosed)
 	g.cancel()
 	<-g.served
+	g.guards.Wait()
 	return nil
 }

@@ -84,17 +84,23 @@ func prepare(t testing.TB, provider string, n int) *scene {
 
 func prepareBytes(t testing.TB, provider string, n, bytesEach int) *scene {
 	t.Helper()
-	sc, open := &scene{t: t}, openers[provider](t)
-	sc.client = device(t, open, "client")
+	s := &scene{t: t}
+	s.fill(openers[provider](t), n, bytesEach)
+	return s
+}
+
+// fill opens the devices of a client and its replicas.
+func (s *scene) fill(open func(string) (fabric.Device, error), n, bytesEach int) {
+	s.t.Helper()
+	s.client = device(s.t, open, "client")
 	for i := range n {
-		d := device(t, open, fmt.Sprintf("replica-%d", i))
-		mem := must(fabric.NewMemory(bytesEach))(t)
-		t.Cleanup(func() { check(t, mem.Close()) })
+		d := device(s.t, open, fmt.Sprintf("replica-%d", i))
+		mem := must(fabric.NewMemory(bytesEach))(s.t)
+		s.t.Cleanup(func() { check(s.t, mem.Close()) })
 		r := group.NewReplica(d, mem)
-		t.Cleanup(r.Leave)
-		sc.devs, sc.mems, sc.replicas = append(sc.devs, d), append(sc.mems, mem), append(sc.replicas, r)
+		s.t.Cleanup(r.Leave)
+		s.devs, s.mems, s.replicas = append(s.devs, d), append(s.mems, mem), append(s.replicas, r)
 	}
-	return sc
 }
 
 func device(t testing.TB, open func(string) (fabric.Device, error), name string) fabric.Device {

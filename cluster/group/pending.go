@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"math/bits"
+	"time"
 )
 
 // Map is a set of replicas: bit i is the i-th of the chain.
@@ -37,6 +38,7 @@ func (r Result) Swapped(old uint64) Map {
 // Pending is an operation in flight.
 type Pending struct {
 	g      *Group
+	since  time.Time // of its issue
 	done   chan struct{}
 	heard  bool // somebody listens; guarded by the group's mu
 	result Result

@@ -108,7 +108,7 @@ func TestAnOfferThatAnotherClientReplacedCannotBeJoined(t *testing.T) {
 
 // spec is one as Open would fill it in.
 func spec(replicas int) group.Spec {
-	return group.Spec{Mode: group.Chain, Replicas: replicas, Window: 4, Slots: 8, MaxWrite: 64}
+	return group.Spec{Mode: group.Chain, Replicas: replicas, Window: 4, Slots: 8, MaxWrite: 64, Heartbeat: -1, Timeout: -1}
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {
@@ -192,9 +192,10 @@ func TestRequestsThatMakeNoSenseAreRefusedAndTheConnectionGoesOn(t *testing.T) {
 	c := s.raw(servers[0])
 	hostile := []string{
 		`{}`, `{"Verb":"offer"}`, `{"Verb":"join"}`, `{"Verb":"burn"}`,
-		`{"Verb":"offer","Spec":{"Mode":"chain","Replicas":99,"Window":1,"Slots":1,"MaxWrite":1}}`,
-		`{"Verb":"offer","Spec":{"Mode":"chain","Replicas":1,"Window":-1,"Slots":1,"MaxWrite":1}}`,
-		`{"Verb":"offer","Spec":{"Mode":"chain","Replicas":1,"Window":4096,"Slots":4096,"MaxWrite":1048576}}`,
+		`{"Verb":"offer","Spec":{"Mode":"chain","Replicas":99,"Window":1,"Slots":1,"MaxWrite":1,"Heartbeat":-1,"Timeout":-1}}`,
+		`{"Verb":"offer","Spec":{"Mode":"chain","Replicas":1,"Window":-1,"Slots":1,"MaxWrite":1,"Heartbeat":-1,"Timeout":-1}}`,
+		`{"Verb":"offer","Spec":{"Mode":"chain","Replicas":1,"Window":4096,"Slots":4096,"MaxWrite":1048576,"Heartbeat":-1,"Timeout":-1}}`,
+		`{"Verb":"offer","Spec":{"Mode":"chain","Replicas":1,"Window":1,"Slots":1,"MaxWrite":1,"Heartbeat":1,"Misses":1,"Timeout":-1}}`,
 		`{"Verb":"join","Join":{"Offer":0,"Index":-3}}`,
 	}
 	for _, body := range hostile {

@@ -161,16 +161,19 @@ type part struct {
 	index   int
 	mem     *fabric.Memory
 	stage   *fabric.Memory
+	pulse   *fabric.Memory // where the client's heartbeats land
 
 	dom            fabric.Domain
 	data, slots    fabric.Region
+	beats          fabric.Region
 	up, down       fabric.QP
 	watch          fabric.QP
 	events         fabric.CQ
 	ack            fabric.RegionInfo
 	nic            *chainNIC // of a chain only
 	joined         bool      // run has started
-	cancel         context.CancelFunc
+	cancel         func()
+	ears           sync.WaitGroup // who listens to heartbeats
 	left           chan struct{}
 	why            error  // of the end; for who has seen left
 	armed, execute uint64 // slots posted; messages executed (naive)
@@ -196,6 +199,12 @@ func (p *part) build() (err error) {
 		return err
 	}
 	if p.slots, err = p.dom.Register(p.stage, fabric.LocalWrite); err != nil {
+		return err
+	}
+	if p.pulse, err = fabric.NewMemory(wordBytes); err != nil {
+		return err
+	}
+	if p.beats, err = p.dom.Register(p.pulse, fabric.RemoteWrite); err != nil {
 		return err
 	}
 	if p.events, err = p.dom.NewCQ(4*p.spec.Slots + 16); err != nil {
@@ -239,7 +248,7 @@ func (p *part) newQP(send, recv fabric.CQ) (fabric.QP, error) {
 
 func (p *part) offer(name string) Offer {
 	o := Offer{
-		ID: p.id, Name: name, Up: p.up.Endpoint(), Data: p.data.Info(), Watch: p.watch.Endpoint(),
+		ID: p.id, Name: name, Up: p.up.Endpoint(), Data: p.data.Info(), Watch: p.watch.Endpoint(), Pulse: p.beats.Info(),
 		DataPiece: p.data.Piece(0, 0).Addr, Stage: p.slots.Piece(0, 0).Addr,
 	}
 	if p.spec.Mode != FanOut {
@@ -266,8 +275,9 @@ func (p *part) join(j Join) error {
 	if err := errors.Join(p.up.Connect(j.Up), p.watch.Connect(j.Watch)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	p.cancel, p.joined = cancel, true
+	ctx, cancel := context.WithCancelCause(context.Background())
+	p.cancel, p.joined = func() { cancel(ErrClosed) }, true
+	p.ears.Go(func() { p.listen(ctx, cancel) })
 	go p.run(ctx)
 	return nil
 }
@@ -277,9 +287,14 @@ func (p *part) join(j Join) error {
 func (p *part) run(ctx context.Context) {
 	defer close(p.left)
 	p.why = p.serve(ctx)
-	if ctx.Err() == nil {
+	if ctx.Err() != nil {
+		p.why = context.Cause(ctx)
+	}
+	if !errors.Is(p.why, ErrClosed) {
 		p.replica.ended.Add(1)
 	}
+	p.cancel()
+	p.ears.Wait()
 	if errors.Is(p.why, ErrRefused) {
 		p.replica.nonsense.Add(1)
 	}
@@ -380,6 +395,9 @@ func (p *part) close() error {
 	err := p.dom.Close()
 	if p.stage != nil {
 		err = errors.Join(err, p.stage.Close())
+	}
+	if p.pulse != nil {
+		err = errors.Join(err, p.pulse.Close())
 	}
 	return err
 }

@@ -31,6 +31,10 @@ type Spec struct {
 	Slots    int           // operations that each replica has requests posted for; default twice the window
 	MaxWrite int           // bytes of the longest gWRITE; default 64 KiB
 	Patience time.Duration // how long a message waits for a replica without posted requests; default 10 s
+
+	Heartbeat time.Duration // between two signs of life; default 500 ms, negative for none
+	Misses    int           // how many may be missing before the group breaks; default 10
+	Timeout   time.Duration // how long an operation may take before the group breaks; default 1 min, negative for ever
 }
 
 // Limits of a Spec, which replicas hold clients to: slots times bytes is memory of theirs.
@@ -38,6 +42,8 @@ const (
 	maxSlots = 4096
 	maxWrite = 1 << 20
 	maxStage = 256 << 20
+
+	minHeartbeat = time.Millisecond
 )
 
 // filled is the spec with its defaults.
@@ -53,6 +59,15 @@ func (s Spec) filled() Spec {
 	}
 	if s.MaxWrite == 0 {
 		s.MaxWrite = 64 << 10
+	}
+	if s.Heartbeat == 0 {
+		s.Heartbeat = 500 * time.Millisecond
+	}
+	if s.Misses == 0 {
+		s.Misses = 10
+	}
+	if s.Timeout == 0 {
+		s.Timeout = time.Minute
 	}
 	return s
 }
@@ -70,6 +85,10 @@ func (s Spec) check() error {
 		return fmt.Errorf("group: a window of %d and %d slots; want 1 <= window <= slots <= %d", s.Window, s.Slots, maxSlots)
 	case s.MaxWrite < 1 || s.MaxWrite > maxWrite:
 		return fmt.Errorf("group: MaxWrite of %d; want 1 to %d", s.MaxWrite, maxWrite)
+	case s.Heartbeat >= 0 && s.Heartbeat < minHeartbeat || s.Heartbeat > 0 && s.Misses < 1:
+		return fmt.Errorf("group: a heartbeat every %v, %d may be missing; want at least %v and 1", s.Heartbeat, s.Misses, minHeartbeat)
+	case s.Timeout >= 0 && s.Timeout < minHeartbeat:
+		return fmt.Errorf("group: a timeout of %v for an operation; want at least %v", s.Timeout, minHeartbeat)
 	case s.Slots*s.stageBytes() > maxStage:
 		return fmt.Errorf("group: %d slots for %d bytes each are more than %d bytes; use fewer or smaller ones", s.Slots, s.MaxWrite, maxStage)
 	}
@@ -83,6 +102,7 @@ type Offer struct {
 	Data      fabric.RegionInfo // its memory
 	Up, Down  fabric.Endpoint   // towards the client and away from it
 	Watch     fabric.Endpoint   // for the client itself
+	Pulse     fabric.RegionInfo // where its heartbeats go
 	DataPiece uint64            // where its own requests find its memory
 	Stage     uint64            // and its slots
 }
