@@ -20,7 +20,7 @@ import (
 
 // attentive is a spec whose group soon notices what is silent.
 func attentive(mode group.Mode) group.Spec {
-	return group.Spec{Mode: mode, Window: 4, MaxWrite: 64, Heartbeat: 10 * time.Millisecond, Misses: 30}
+	return group.Spec{Mode: mode, Window: 4, MaxWrite: 64, Heartbeat: 10 * time.Millisecond, Misses: 100}
 }
 
 // swallow stands between NICs and passes bytes on until it is cut: then it takes
@@ -129,7 +129,7 @@ func TestAReplicaLetsASilentClientGo(t *testing.T) {
 }
 
 func TestStoppedReplicasAreMembersAsLongAsTheirNICLives(t *testing.T) {
-	const misses = 100
+	const misses = 200
 	a := newApart(t, group.Spec{Window: 8, MaxWrite: 64, Heartbeat: 10 * time.Millisecond, Misses: misses}, 3)
 	for _, p := range a.children {
 		p.Stop()
