@@ -30,6 +30,7 @@ type netState struct {
 	released int64 // replies that may be sent
 
 	interest  uint32 // what epoll watches
+	told      uint32 // news of its pipe, for loop.ready; 0: not in there
 	held      int    // rounds whose replies wait to become durable
 	softSince int64  // when the soft output limit was first exceeded, 0 if it is not
 	slot      int    // in loop.conns

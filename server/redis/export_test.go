@@ -60,6 +60,22 @@ func (s *Server) onLoop(id int, f func(l *loop)) {
 	<-done
 }
 
+// HoldLoop stops a loop until release is called.
+func (s *Server) HoldLoop(id int) (release func()) {
+	held, done := make(chan struct{}), make(chan struct{})
+	s.startedLoops()[id].post(message{run: func() { close(held); <-done }})
+	<-held
+	return func() { close(done) }
+}
+
+// Posted is how many messages wait for a loop.
+func (s *Server) Posted(id int) int {
+	in := &s.startedLoops()[id].inbox
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.messages)
+}
+
 // PretendLoad makes the first loop believe that it was busy for a share of
 // enough windows to react, with so many idle cores.
 func (s *Server) PretendLoad(share, idle float64) {

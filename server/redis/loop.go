@@ -62,11 +62,11 @@ type loop struct {
 	active []*conn     // have replies of this round
 	again  []*conn     // have commands that can run without reading more
 	sliced []*conn     // have enough replies for this round
-	ready  []readyConn // have a pipe and something to do
+	ready  []*conn     // have a pipe and something to do
 	held   []hold      // rounds that wait to become durable, oldest first
 	spare  [][]heldReplies
 
-	readySpare []readyConn
+	readySpare []*conn
 	moved      atomic.Bool // the durable mark moved
 
 	parks    []*park // fetches to start when the round is over

@@ -87,7 +87,7 @@ func (l *loop) discard(c *conn) {
 // under way here.
 func (c *conn) movable() bool {
 	n := &c.net
-	return !n.waits() && !n.more && !n.eof && !n.queued && n.held == 0 && c.unsent() == 0 && n.failure == nil
+	return !n.waits() && !n.more && n.told == 0 && !n.eof && !n.queued && n.held == 0 && c.unsent() == 0 && n.failure == nil
 }
 
 // moveTo hands up to n connections over to another loop.

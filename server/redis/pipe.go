@@ -145,7 +145,7 @@ func (p *pipe) close() {
 	p.work.Broadcast()
 }
 
-// readyConn is a connection with a pipe, and what was told of it.
+// readyConn is a connection with a pipe, and news of it.
 type readyConn struct {
 	c      *conn
 	events uint32
@@ -157,20 +157,31 @@ func (l *loop) pipeTold(r readyConn) {
 	case owner != l:
 		owner.post(message{ready: r})
 	case l.serves(r.c):
-		l.ready = append(l.ready, r)
+		l.tell(r.c, r.events)
 	default: // It is on its way here, and will be looked at when it comes.
 	}
+}
+
+// tell has c served in the next round. Several pieces of news are one event, as
+// epoll has it: a round reads a connection once.
+func (l *loop) tell(c *conn, events uint32) {
+	if c.net.told == 0 {
+		l.ready = append(l.ready, c)
+	}
+	c.net.told |= events
 }
 
 // servePipes serves the connections with pipes that have something to do.
 func (l *loop) servePipes() {
 	ready := l.ready
 	l.ready = l.readySpare[:0]
-	for i, r := range ready {
-		ready[i] = readyConn{}
-		if l.serves(r.c) {
-			l.serve(r.c, r.events)
-			l.lookAgain(r.c)
+	for i, c := range ready {
+		ready[i] = nil
+		if l.serves(c) {
+			events := c.net.told
+			c.net.told = 0
+			l.serve(c, events)
+			l.lookAgain(c)
 		}
 	}
 	l.readySpare = ready[:0]
@@ -179,6 +190,6 @@ func (l *loop) servePipes() {
 // lookAgain serves c in the next round too if its pipe has more to read.
 func (l *loop) lookAgain(c *conn) {
 	if c.pipe != nil && !c.net.closed && c.net.interest&readable != 0 && c.pipe.readable() {
-		l.ready = append(l.ready, readyConn{c, readable})
+		l.tell(c, readable)
 	}
 }

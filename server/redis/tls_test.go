@@ -138,6 +138,26 @@ func TestATLSClientThatReadsNothingHoldsUpNobodyElse(t *testing.T) {
 	eventually(t, "it is gone", func() bool { return srv.Metrics().Clients == 1 })
 }
 
+func TestATLSClientMaySendAndEndAtOnce(t *testing.T) {
+	id := newIdentity(t)
+	srv := startTLS(t, id, redis.ClientAuthNo)
+	for _, gets := range []int{0, 1, 3, 6000} { // the last: more than one read takes, less than the pipe
+		c := dialTLS(t, srv, &tls.Config{RootCAs: id.pool}).(*tls.Conn)
+		sendTo(t, c, bulk("SET", "k", "value"))
+		expect(t, c, "+OK\r\n")
+		release := srv.HoldLoop(0)
+		sendTo(t, c, strings.Repeat(bulk("GET", "k"), gets))
+		if err := c.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the loop is told of input and of its end", func() bool { return srv.Posted(0) >= min(1+gets, 2) })
+		release()
+		if got, want := expectEnd(t, c), strings.Repeat("$5\r\nvalue\r\n", gets); got != want {
+			t.Fatalf("%d requests: got %d bytes, want %d", gets, len(got), len(want))
+		}
+	}
+}
+
 func TestTLSConnectionsMoveBetweenLoops(t *testing.T) {
 	id := newIdentity(t)
 	srv := startServer(t, store.Options{}, redis.Config{
