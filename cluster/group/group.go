@@ -222,3 +222,6 @@ func (g *Group) Close() error {
 	g.guards.Wait()
 	return nil
 }
+
+// MaxWrite is the bytes of the longest gWRITE.
+func (g *Group) MaxWrite() int { return g.spec.MaxWrite }
