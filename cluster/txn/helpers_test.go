@@ -25,7 +25,7 @@ type scene struct {
 	spec     group.Spec
 	net      *inproc.Network
 	client   fabric.Device
-	devs     []fabric.Device
+	spies    []*spy
 	mems     []*fabric.Memory
 	replicas []*group.Replica
 	g        *group.Group
@@ -41,18 +41,20 @@ func newScene(t testing.TB, s group.Spec, c txn.Config, n int) *scene {
 }
 
 // prepare makes a scene without a group.
-func prepare(t testing.TB, s group.Spec, n int) *scene {
+func prepare(t testing.TB, s group.Spec, n int) *scene { return prepareSized(t, s, n, memoryBytes) }
+
+func prepareSized(t testing.TB, s group.Spec, n, bytes int) *scene {
 	t.Helper()
 	net := must(inproc.New(nic.Config{}))(t)
 	t.Cleanup(func() { check(t, net.Close()) })
 	sc := &scene{t: t, spec: s, net: net}
 	sc.client = sc.device("client")
 	for i := range n {
-		mem := must(fabric.NewMemory(memoryBytes))(t)
+		mem := must(fabric.NewMemory(bytes))(t)
 		t.Cleanup(func() { check(t, mem.Close()) })
 		sc.mems = append(sc.mems, mem)
-		sc.devs = append(sc.devs, sc.device(fmt.Sprintf("replica-%d", i)))
-		sc.replicas = append(sc.replicas, group.NewReplica(sc.devs[i], mem))
+		sc.spies = append(sc.spies, &spy{Device: sc.device(fmt.Sprintf("replica-%d", i))})
+		sc.replicas = append(sc.replicas, group.NewReplica(sc.spies[i], mem))
 		t.Cleanup(func() { sc.replicas[i].Leave() })
 	}
 	return sc
@@ -80,8 +82,14 @@ func (s *scene) close() {
 	s.t.Helper()
 	check(s.t, s.l.Close())
 	check(s.t, s.g.Close())
-	for _, r := range s.replicas {
+	s.leave()
+}
+
+// leave lets every replica go.
+func (s *scene) leave() {
+	for i, r := range s.replicas {
 		r.Leave()
+		s.spies[i].forget()
 	}
 }
 
