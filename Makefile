@@ -5,10 +5,11 @@ TOOL   := $(GO) tool -modfile=tools/go.mod
 # The packages whose code runs on many goroutines at once.
 RACY   := ./engine/... ./fabric/... ./cluster/... ./wire/... ./server/... ./internal/...
 KILLS  ?= 300
+SEEDS  ?= 5000
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/ostro
@@ -54,6 +55,10 @@ crash: ## kill the server a few times under load; nothing acknowledged may be lo
 .PHONY: torture
 torture: ## the same for KILLS=300 kills
 	$(GO) test -count=1 ./test/crash -timeout 0 -v -kills $(KILLS)
+
+.PHONY: torture-groups
+torture-groups: ## transactions on groups: SEEDS=5000 simulations, KILLS=300 rounds of SIGKILL
+	$(GO) test -count=1 ./cluster/txn -timeout 0 -v -run 'WhateverDies|ProcessesAreKilled' -seeds $(SEEDS) -kills $(KILLS)
 
 .PHONY: verbs
 verbs: ## the fabric's suite on libibverbs, under Soft-RoCE in QEMU

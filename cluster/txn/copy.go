@@ -6,26 +6,36 @@ import (
 	"github.com/ostrodb/ostro/cluster/group"
 )
 
-// copyToOthers gives everything to replicas that are blank, stale or the rest of an earlier
-// copy. They say that they are incomplete before, and that they are members after.
-// What is read from a current replica is written to all: there it changes nothing.
-func (r *recovery) copyToOthers(ctx context.Context) error {
-	var others group.Map
+// exclude has replicas that are blank, stale, damaged or the rest of an earlier copy say that they
+// are incomplete: what is done to all from now on makes nonsense of their memory.
+func (r *recovery) exclude(ctx context.Context) error {
 	for _, p := range r.replicas {
 		if p.current {
 			continue
 		}
-		others |= p.one()
+		r.others |= p.one()
 		if err := r.swapAll(ctx, "the magic", magicAt, p.control.magic, incomplete, p.one()); err != nil {
 			return err
 		}
 	}
-	if others == 0 {
+	return nil
+}
+
+// copyToOthers gives them everything; then they are members. What is read from a current
+// replica is written to all: there it changes nothing.
+func (r *recovery) copyToOthers(ctx context.Context) error {
+	if r.others == 0 {
 		return nil
 	}
-	if err := r.copyData(ctx, r.current()[0].index); err != nil {
+	if err := r.copyData(ctx, r.far.index); err != nil {
 		return err
 	}
+	return r.admit(ctx, r.others)
+}
+
+// admit makes members of incomplete replicas that have all data and an empty log. Those
+// that are members already have the same words.
+func (r *recovery) admit(ctx context.Context, others group.Map) error {
 	if err := r.write(ctx, wordBytes, r.layout.header()); err != nil {
 		return err
 	}

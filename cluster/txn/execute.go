@@ -71,6 +71,11 @@ func (l *Log) oldest() ([]*Pending, error) {
 // execute moves data and head on all replicas. All of it is in flight at once; replicas keep the order.
 func (l *Log) execute(batch []*Pending) error {
 	for _, p := range batch {
+		if l.changed != nil {
+			for _, m := range p.moves {
+				l.changed.mark(m.to, m.n)
+			}
+		}
 		if err := copyMoves(l.ctx, l.group, l.layout, p.moves); err != nil {
 			return err
 		}

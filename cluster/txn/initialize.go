@@ -39,6 +39,7 @@ func Initialize(ctx context.Context, g *group.Group, c Config) (*Log, error) {
 //	inspect   who is there, and of which epoch
 //	shut      replicas' own readers are kept out
 //	scan      how far each current replica's log is whole
+//	exclude   the others say that they are incomplete
 //	level     current replicas get the records that some of them lack
 //	raise     a new epoch, first as next on all of them, then as theirs
 //	redo      every record from the least head on is executed, heads move to the end
@@ -51,8 +52,10 @@ type recovery struct {
 	epoch  uint64
 	end    uint64
 
-	replicas []*replica
-	records  [][]move // from the least head on
+	replicas   []*replica
+	far, least *replica  // with the longest log, with the least head
+	others     group.Map // not current
+	records    [][]move  // from the least head on
 }
 
 // replica is what recovery knows of one.
@@ -70,7 +73,7 @@ func (r *recovery) run(ctx context.Context) error {
 	if err := r.inspect(ctx); err != nil {
 		return err
 	}
-	steps := []func(context.Context) error{r.shut, r.scan, r.level, r.raise, r.redo, r.copyToOthers, r.open}
+	steps := []func(context.Context) error{r.shut, r.scan, r.exclude, r.level, r.raise, r.redo, r.copyToOthers, r.open}
 	if len(r.current()) == 0 {
 		steps = []func(context.Context) error{r.format, r.open}
 	}

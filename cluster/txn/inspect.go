@@ -101,5 +101,21 @@ func (r *recovery) scan(ctx context.Context) error {
 			return fmt.Errorf("scan the log of replica %d: %w", p.index, err)
 		}
 	}
+	r.compare()
 	return nil
+}
+
+// compare finds the replica with the longest log, and the one with the least head. A replica
+// that lacks what the farthest has executed has lost bytes: it is current no more.
+func (r *recovery) compare() {
+	for _, p := range r.current() {
+		if r.far == nil || p.end() > r.far.end() {
+			r.far = p
+		}
+	}
+	for _, p := range r.current() {
+		if p.current = p.end() >= r.far.control.head; p.current && (r.least == nil || p.control.head < r.least.control.head) {
+			r.least = p
+		}
+	}
 }

@@ -14,7 +14,7 @@ import (
 // for none was refused either. It writes the same bytes to all: where they are
 // already, nothing changes.
 func (r *recovery) level(ctx context.Context) error {
-	far, least := r.farthest()
+	far, least := r.far, r.least
 	r.end = far.end()
 	if r.end-least.control.head > r.layout.logBytes {
 		return fmt.Errorf("%w: heads are %d bytes apart, and the log has %d", ErrDiverged, r.end-least.control.head, r.layout.logBytes)
@@ -29,22 +29,6 @@ func (r *recovery) level(ctx context.Context) error {
 		return err
 	}
 	return r.parseRecords(whole, least.control.head)
-}
-
-// farthest is the replica with the longest log, and the one with the least head. A
-// replica that lacks what the farthest has executed has lost bytes: it is current no more.
-func (r *recovery) farthest() (far, least *replica) {
-	for _, p := range r.current() {
-		if far == nil || p.end() > far.end() {
-			far = p
-		}
-	}
-	for _, p := range r.current() {
-		if p.current = p.end() >= far.control.head; p.current && (least == nil || p.control.head < least.control.head) {
-			least = p
-		}
-	}
-	return far, least
 }
 
 // shortest is the position up to which all current replicas have the log.

@@ -71,8 +71,9 @@ type Log struct {
 	cancel context.CancelFunc
 	group  *group.Group
 
-	appending mutex // one at a time is put into the log: issue order is position order
-	executing mutex // one at a time executes
+	appending mutex  // one at a time is put into the log: issue order is position order
+	executing mutex  // one at a time executes
+	changed   *pages // where it marks what it executes, if somebody wants that
 
 	mu     sync.Mutex
 	tail   uint64        // where the next record goes
