@@ -84,7 +84,7 @@ type Domain interface {
 	// un-owned. Address 0 is slot 0; see SlotAddr.
 	RegisterRing(q QP, access Access) (Region, error)
 	// NewCQ makes a completion queue of at least depth entries; 0 makes one that only
-	// counts, for WAITs, and is never full.
+	// counts what went well, for WAITs, and is never full.
 	NewCQ(depth int) (CQ, error)
 	NewQP(c QPConfig) (QP, error)
 	// Close revokes the regions and closes the queues.

@@ -11,9 +11,11 @@ import "github.com/ostrodb/ostro/fabric"
 //
 // The program does nothing but post slots anew when their messages were passed on.
 //
-// Invariant: a request of a slot becomes the NIC's only when a message has
-// arrived whole and everything before it was executed. WAITs alone would not do:
-// they count the flushed requests of a broken connection, too.
+// Invariant: a slot's requests start only when its message has arrived whole and
+// everything before it was executed. The message's first bytes hand the loop's requests over
+// before its last ones are there, so the WAITs see to that: they are on queues that
+// count what went well. With one that counts flushed RECVs, too, a message cut in
+// its middle would have the slot's former one passed on.
 type chainNIC struct {
 	arrived, done fabric.CQ
 	loop          fabric.QP

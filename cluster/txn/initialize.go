@@ -50,6 +50,7 @@ type recovery struct {
 	conf   Config
 	layout layout
 	epoch  uint64
+	latest uint64 // epoch that anybody has heard of
 	end    uint64
 
 	replicas   []*replica

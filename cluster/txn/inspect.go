@@ -41,9 +41,13 @@ func (r *recovery) inspect(ctx context.Context) error {
 		}
 	}
 	for _, p := range r.replicas {
-		if p.control.magic == magic && p.control.epoch>>32 > r.epoch>>32 {
+		if p.control.magic != magic {
+			continue
+		}
+		if p.control.epoch>>32 > r.epoch>>32 {
 			r.epoch = p.control.epoch
 		}
+		r.latest = max(r.latest, p.control.epoch, p.control.next)
 	}
 	for _, p := range r.replicas {
 		c := p.control

@@ -66,9 +66,10 @@ func (r *recovery) parseRecords(whole []byte, pos uint64) error {
 }
 
 // raise begins a new epoch on the current replicas: first all know of it, then
-// it is theirs. Whoever was left out of it is stale from the second step on.
+// it is theirs. Whoever was left out of it is stale from the second step on. Its number is
+// above that of any epoch that somebody who is not here may have begun.
 func (r *recovery) raise(ctx context.Context) error {
-	r.epoch = newEpoch(r.epoch)
+	r.epoch = newEpoch(r.latest)
 	for _, p := range r.current() {
 		if err := r.swapAll(ctx, "next", nextAt, p.control.next, r.epoch, p.one()); err != nil {
 			return err

@@ -112,6 +112,22 @@ func TestReplicasThatWentSeparateWaysAreToldApart(t *testing.T) {
 	}
 }
 
+func TestAnEpochThatWasBegunInPartIsNotBegunAgain(t *testing.T) {
+	s := newScene(t, small, plain, 2)
+	s.close()
+	// A client died when it had told both of a new epoch and begun it on replica 0.
+	le, a, b := binary.LittleEndian, s.mems[0].Bytes(), s.mems[1].Bytes()
+	begun := le.Uint64(a[64:])>>32<<32 + 1<<32 + 12345
+	le.PutUint64(a[64:], begun)
+	le.PutUint64(a[72:], begun)
+	le.PutUint64(b[72:], begun)
+	check(t, s.again(plain, 1))
+	check(t, s.l.AppendWait(s.ctx(), entry(0, "alone")))
+	s.close()
+	check(t, s.again(plain, 0, 1))
+	s.want(0, []byte("alone"))
+}
+
 func TestAnIncompleteCopyIsNoMember(t *testing.T) {
 	s := newScene(t, small, plain, 2)
 	s.close()

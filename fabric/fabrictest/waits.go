@@ -2,6 +2,7 @@ package fabrictest
 
 import (
 	"bytes"
+	"runtime"
 	"testing"
 
 	"github.com/ostrodb/ostro/fabric"
@@ -47,6 +48,26 @@ func (s Suite) waits(t *testing.T) {
 		a.ok(fabric.Send(a.piece(0, 100)))
 		if c := next(t, a.recvCQ); c.Imm != 6 || !bytes.Equal(a.mem.Bytes()[5000:5100], a.mem.Bytes()[:100]) {
 			t.Fatalf("got %+v, or other bytes", c)
+		}
+	})
+	s.testWithWait(t, "WAIT on a queue that only counts does not go on when a connection ends", func(t *testing.T, a, b *end) {
+		counter := must(b.dom.NewCQ(0))(t)
+		p := must(b.dom.NewQP(fabric.QPConfig{SendCQ: b.sendCQ, RecvCQ: counter}))(t)
+		q := a.newQP(fabric.QPConfig{})
+		connect(t, p, q)
+		check(t, p.PostRecv(fabric.Recv(1), fabric.Recv(2)))
+		self := b.newQP(fabric.QPConfig{})
+		connect(t, self, self)
+		check(t, self.Post(fabric.Wait(counter.Number(), 2), fabric.Nop().Signal(7)))
+		check(t, q.Post(fabric.Send()))
+		check(t, counter.WaitPast(t.Context(), 0))
+		check(t, q.Close())
+		for p.State() != fabric.Failed {
+			runtime.Gosched()
+		}
+		b.ok(fabric.Nop()) // Its engine has seen the end of p.
+		if n := b.sendCQ.Count(); n != 1 || counter.Count() != 1 {
+			t.Fatalf("%d requests ended, %d messages were counted", n, counter.Count())
 		}
 	})
 	s.testWithWait(t, "WAIT on a queue of another domain is refused", func(t *testing.T, a, b *end) {

@@ -48,9 +48,13 @@ func (c *cq) release() {
 }
 
 // push adds a completion for which there is reserved room, and continues the
-// queues whose WAIT it fulfils.
+// queues whose WAIT it fulfils. A queue that only counts does not count failures: what
+// waits for a message must not start when the connection ends in its middle.
 func (c *cq) push(e *Engine, done *fabric.Completion) {
 	c.release()
+	if c.shared.Depth() == 0 && done.Status != fabric.OK {
+		return
+	}
 	c.shared.Push(c.produced, done)
 	c.produced++
 	if len(c.waiters) > 0 {
