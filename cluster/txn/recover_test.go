@@ -112,20 +112,36 @@ func TestReplicasThatWentSeparateWaysAreToldApart(t *testing.T) {
 	}
 }
 
-func TestAnEpochThatWasBegunInPartIsNotBegunAgain(t *testing.T) {
-	s := newScene(t, small, plain, 2)
-	s.close()
-	// A client died when it had told both of a new epoch and begun it on replica 0.
+// begunInPart is what a client leaves that dies when it has told both replicas of a new
+// epoch and begun it on the first.
+func (s *scene) begunInPart() {
 	le, a, b := binary.LittleEndian, s.mems[0].Bytes(), s.mems[1].Bytes()
 	begun := le.Uint64(a[64:])>>32<<32 + 1<<32 + 12345
 	le.PutUint64(a[64:], begun)
 	le.PutUint64(a[72:], begun)
 	le.PutUint64(b[72:], begun)
+}
+
+func TestAnEpochThatWasBegunInPartIsNotBegunAgain(t *testing.T) {
+	s := newScene(t, small, plain, 2)
+	s.close()
+	s.begunInPart()
 	check(t, s.again(plain, 1))
 	check(t, s.l.AppendWait(s.ctx(), entry(0, "alone")))
 	s.close()
 	check(t, s.again(plain, 0, 1))
 	s.want(0, []byte("alone"))
+}
+
+func TestWhoWasToldOfAnEpochIsInIt(t *testing.T) {
+	s := newScene(t, small, plain, 2)
+	check(t, s.l.AppendWait(s.ctx(), entry(0, "of both")))
+	s.close()
+	s.begunInPart()
+	c := plain
+	c.Progress = func(uint64, uint64) { t.Error("it is copied to like a stranger") }
+	check(t, s.again(c, 0, 1))
+	s.want(0, []byte("of both"))
 }
 
 func TestAnIncompleteCopyIsNoMember(t *testing.T) {
