@@ -83,3 +83,34 @@ func TestAMessageCutAtAnyByteDoesNotRepeatAFormerOne(t *testing.T) {
 		}
 	}
 }
+
+func TestAReadCutAtAnyByteFails(t *testing.T) {
+	net := must(inproc.New(nic.Config{}))(t)
+	t.Cleanup(func() { check(t, net.Close()) })
+	open := func(name string) (fabric.Device, error) { return net.Device(name) }
+	s := &scene{t: t}
+	client := &spy{Device: device(t, open, "client")}
+	mem := must(fabric.NewMemory(4096))(t)
+	t.Cleanup(func() { check(t, mem.Close()) })
+	r := group.NewReplica(device(t, open, "replica"), mem)
+	t.Cleanup(r.Leave)
+	want := "forty bytes that are read in one request"
+	copy(mem.Bytes(), want)
+	for cut := uint64(0); ; cut++ {
+		client.qps = nil
+		g := must(group.Open(s.ctx(), client, group.Spec{Window: 1, MaxWrite: 16}, r))(t)
+		for _, q := range client.qps {
+			check(t, net.CutAfter(q, cut))
+		}
+		got := make([]byte, len(want))
+		err := g.Read(s.ctx(), 0, 0, got)
+		if err == nil && string(got) != want || err != nil && !errors.Is(err, group.ErrBroken) {
+			t.Fatalf("cut at %d: it reads %q, %v", cut, got, err)
+		}
+		check(t, g.Close())
+		r.Leave()
+		if err == nil {
+			return
+		}
+	}
+}

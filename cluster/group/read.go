@@ -176,10 +176,10 @@ func (r *reads) end(slot int) error {
 	return nil
 }
 
-// copy gives a chunk to its reader, unless the memory is gone.
+// copy gives a chunk to its reader, unless it has not come, for the group broke, or the memory is gone.
 func (r *reads) copy(c chunk) bool {
 	r.mu.RLock()
-	ok := !r.closed
+	ok := !r.closed && r.slots[c.slot].there
 	if ok {
 		copy(c.into, r.mem.Bytes()[c.slot*readBytes:])
 	}

@@ -88,7 +88,7 @@ func TestReadersOfAllReplicasSeeWholeTransactions(t *testing.T) {
 				spec.Mode = mode
 				s := newScene(t, spec, txn.Config{LogBytes: 4096, Locks: accounts, Background: background}, 3)
 				check(t, fund(s.ctx(), s.l))
-				if mode == group.NaiveEvents {
+				if mode == group.NaiveEvents || testing.Short() {
 					s.trade(t, 2, 5) // Replicas' programs share two cores with all readers.
 				} else {
 					s.trade(t, 8, 25)
