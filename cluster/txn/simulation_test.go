@@ -171,14 +171,14 @@ func (w *world) live() error {
 }
 
 // choose says who is in the next group, in which order: at least one that is current. Others
-// may have lost their memory.
+// may have lost their memory. Until a group was formatted on all, all are in it.
 func (w *world) choose() []int {
-	in := []int{w.current[w.IntN(len(w.current))]}
+	in, formatted := []int{w.current[w.IntN(len(w.current))]}, w.base != nil
 	for i, p := range w.places {
-		if i == in[0] || w.IntN(4) == 0 {
+		if i == in[0] || formatted && w.IntN(4) == 0 {
 			continue
 		}
-		if w.IntN(5) == 0 {
+		if formatted && w.IntN(5) == 0 {
 			clear(p.mem.Bytes())
 			w.current = slices.DeleteFunc(w.current, func(c int) bool { return c == i })
 		}
