@@ -18,21 +18,42 @@ const (
 // and processes that it starts later have it, too. Threads of one priority take
 // turns: Go's runtime spins at times until another thread has gone on.
 func realTime(priority uint32) error {
+	for {
+		raised, err := raiseThreads(priority)
+		if err != nil {
+			return fmt.Errorf("ask for real-time priority: %w", err)
+		}
+		if raised == 0 {
+			return nil
+		}
+	}
+}
+
+// raiseThreads raises all that are not yet. A thread that another has started just
+// before it was raised itself is found the next time.
+func raiseThreads(priority uint32) (raised int, err error) {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return fmt.Errorf("list threads: %w", err)
+		return 0, err
 	}
 	for _, t := range threads {
 		tid, _ := strconv.Atoi(t.Name())
+		if isRealTime(tid) {
+			continue
+		}
 		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedRR, Priority: priority}
-		if err := unix.SchedSetAttr(tid, &attr, 0); err != nil && err != unix.ESRCH {
-			return fmt.Errorf("ask for real-time priority: %w", err)
+		switch err := unix.SchedSetAttr(tid, &attr, 0); err {
+		case nil:
+			raised++
+		case unix.ESRCH: // It has ended.
+		default:
+			return raised, err
 		}
 	}
-	return nil
+	return raised, nil
 }
 
-// isRealTime tells whether a process' first thread has a real-time priority.
+// isRealTime tells whether a thread, or a process' first one, has a real-time priority.
 func isRealTime(pid int) bool {
 	attr, err := unix.SchedGetAttr(pid, 0)
 	return err == nil && (attr.Policy == schedFIFO || attr.Policy == schedRR)
