@@ -20,6 +20,8 @@ const busyRole = "busy-process"
 func busyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: busyRole, Hidden: true, Args: cobra.NoArgs,
+		Short:   "Compute without end: what `ostro bench hyperloop` starts beside replicas",
+		Example: "  ostro bench " + busyRole,
 		RunE: func(*cobra.Command, []string) error {
 			runtime.LockOSThread()
 			fmt.Println(`"busy"`)

@@ -85,7 +85,7 @@ It starts all processes itself and ends them, also when it is killed.`,
 	fl.StringSliceVar(&f.loads, "load", []string{"idle", "busy"}, "idle, busy")
 	fl.IntVar(&f.busy, "busy", 10, "busy processes a core")
 	fl.IntVar(&f.ops, "ops", 10_000, "operations of a round of latencies, if --duration is not over before")
-	fl.DurationVar(&f.duration, "duration", time.Second, "longest round")
+	fl.DurationVar(&f.duration, "duration", time.Second, "longest round, unless so few operations fit that there would be no tail")
 	fl.IntVar(&f.rounds, "rounds", 3, "rounds of each case in each mode")
 	fl.IntVar(&f.window, "window", 64, "operations in flight where throughput is measured")
 	fl.IntVar(&f.slots, "slots", 128, "operations that replicas have requests posted for")
