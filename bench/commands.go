@@ -19,6 +19,8 @@ func Commands() []*cobra.Command {
 		recoveryCommand(),
 		largerCommand(),
 		fullCommand(),
+		hyperCommand(),
+		busyCommand(),
 	}
 }
 

@@ -6,6 +6,7 @@
 //	memory.go     bytes of memory a record takes, in several servers
 //	recovery.go   kill -9, restart, until the server is ready
 //	larger.go     data four times the memory budget
+//	hyperloop.go  group operations on busy replicas, by NICs and by programs
 //
 // Invariants:
 //   - Figures that are compared were taken in one run on one machine; the run

@@ -67,7 +67,7 @@ type Device interface {
 // Caps tells what a provider can do beyond one-sided operations and messages.
 type Caps struct {
 	Wait         bool // WAIT requests, and completion queues that count for them
-	Rings        bool // send queues can be registered, requests handed over
+	Rings        bool // send queues can be registered, requests handed over, queues can repeat
 	Persist      bool // FLUSH with Persist reaches the medium of file-backed regions
 	WatchOrder   bool // a CPU that watches a target sees bytes land in order, not only the last one last
 	Counts       bool // refusals and waits are counted in Metrics and told apart, failed memory is found
@@ -118,6 +118,11 @@ type QPConfig struct {
 	SendDepth      int           // default 128
 	RecvDepth      int           // default 128
 	RNRWait        time.Duration // how long a SEND waits for a RECV; default 10 s, negative for ever
+	// Repeat makes the NIC go round both queues for ever: behind the last request
+	// posted before Connect comes the first again. A request that was posted
+	// un-owned is the host's again each time, and a WAIT's count grows by its B each
+	// time. Nothing can be posted after Connect.
+	Repeat bool
 }
 
 // DefaultRNRWait is how long a SEND waits for a RECV unless told otherwise.

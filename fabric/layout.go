@@ -9,7 +9,8 @@ import "encoding/binary"
 //	 16 48  pieces 1 to 3: address 8, bytes 4, key 4
 //	 64  4  key of piece 0
 //	 68  4  completion queue of a WAIT
-//	 72  8  zero
+//	 72  1  1 if it is the host's again each time in a queue that repeats
+//	 73  7  zero
 //	 80  8  A    ┐                 ┐
 //	 88  8  B    │                 │
 //	 96  8  address of piece 0     │  what a peer fills in from afar:
@@ -25,7 +26,7 @@ import "encoding/binary"
 // Two things follow from the order and must stay so:
 //   - The owner byte is the last one. Bytes land in increasing address order, so
 //     a request that a remote write hands over is whole by then.
-//   - Keys stand before what is filled in. A peer that may write the patch of a
+//   - Keys, and whether a request is the host's again, stand before what is filled in. A peer that may write the patch of a
 //     request chooses addresses, but only in regions the poster chose.
 const (
 	SlotBytes   = 128
@@ -55,6 +56,9 @@ func (w *WR) Encode(to *[SlotBytes]byte) {
 	le.PutUint32(to[64:], w.Local[0].Key)
 	le.PutUint32(to[68:], w.CQ)
 	le.PutUint64(to[72:], 0)
+	if w.Returns {
+		to[72] = 1
+	}
 	w.encodePatch((*[SlotBytes - PatchOffset]byte)(to[PatchOffset:]))
 }
 
@@ -96,7 +100,7 @@ func (w *WR) Decode(from *[SlotBytes]byte) {
 	w.Imm = le.Uint32(from[108:])
 	w.Remote.Addr = le.Uint64(from[112:])
 	w.Pieces, w.Flags, w.Op = from[124], Flags(from[125]), Op(from[126])
-	w.Unowned = from[OwnerOffset] != OwnedByNIC
+	w.Unowned, w.Returns = from[OwnerOffset] != OwnedByNIC, from[72] == 1
 }
 
 // CompletionBytes is the size of a completion in its queue:

@@ -20,7 +20,7 @@ func full() fabric.WR {
 			{Addr: 0x71, Bytes: 0x72, Key: 0x73},
 			{Addr: 0x81, Bytes: 0x82, Key: 0x83},
 		},
-		Imm: 0x91929394, CQ: 0xa1a2a3a4, Pieces: 4, Flags: fabric.Signaled | fabric.Fenced, Op: fabric.OpCAS, Unowned: true,
+		Imm: 0x91929394, CQ: 0xa1a2a3a4, Pieces: 4, Flags: fabric.Signaled | fabric.Fenced, Op: fabric.OpCAS, Unowned: true, Returns: true,
 	}
 }
 
@@ -28,7 +28,7 @@ const golden = "0706050403020101" + "1817161514131211" +
 	"6100000000000000" + "62000000" + "63000000" +
 	"7100000000000000" + "72000000" + "73000000" +
 	"8100000000000000" + "82000000" + "83000000" +
-	"53000000" + "a4a3a2a1" + "0000000000000000" +
+	"53000000" + "a4a3a2a1" + "0100000000000000" +
 	"3837363534333231" + "4847464544434241" +
 	"5100000000000000" + "52000000" + "94939291" +
 	"2827262524232221" + "00000000" + "04030500"
@@ -59,7 +59,7 @@ func TestAPatchOverAnUnownedSlotIsTheRequestHandedOver(t *testing.T) {
 	var got fabric.WR
 	got.Decode(&slot)
 	want := filled
-	want.Remote.Key, want.Local[0].Key = 7, 8
+	want.Remote.Key, want.Local[0].Key, want.Returns = 7, 8, true
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Fatal(diff)
 	}

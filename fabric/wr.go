@@ -20,7 +20,7 @@ type Target struct {
 type WR struct {
 	ID     uint64
 	Remote Target
-	A, B   uint64 // CAS: compare and swap; ADD: the addend; WAIT: the count
+	A, B   uint64 // CAS: compare and swap; ADD: the addend; WAIT: the count, and by how much it grows each round
 	Local  [MaxPieces]Piece
 	Imm    uint32
 	CQ     uint32 // WAIT: the completion queue's number
@@ -31,6 +31,8 @@ type WR struct {
 	// Unowned leaves the request to be handed over later, by HandOver or by a write
 	// to its owner byte. Until then it holds the queue.
 	Unowned bool
+	// Returns makes it un-owned again each time in a queue that repeats.
+	Returns bool
 }
 
 func (w WR) with(pieces []Piece) WR {
@@ -52,9 +54,9 @@ func (w WR) Fence() WR {
 	return w
 }
 
-// Defer leaves the request un-owned.
+// Defer leaves the request un-owned, in a queue that repeats each time.
 func (w WR) Defer() WR {
-	w.Unowned = true
+	w.Unowned, w.Returns = true, true
 	return w
 }
 
@@ -95,6 +97,9 @@ func Send(pieces ...Piece) WR { return WR{Op: OpSend}.with(pieces) }
 
 // Wait holds the queue until the completion queue has counted up to count.
 func Wait(cq uint32, count uint64) WR { return WR{Op: OpWait, CQ: cq, A: count} }
+
+// WaitEach is Wait in a queue that repeats: each round waits for so many more.
+func WaitEach(cq uint32, count, more uint64) WR { return WR{Op: OpWait, CQ: cq, A: count, B: more} }
 
 // Recv gives pieces to the peer's next SEND, filled in order.
 func Recv(id uint64, pieces ...Piece) WR { return WR{Op: OpRecv, ID: id}.with(pieces) }

@@ -27,6 +27,21 @@ func ticks(top float64) []float64 {
 	}
 }
 
+// powers returns the powers of ten from below least to at least top.
+func powers(least, top float64) []float64 {
+	if !(least > 0) || math.IsInf(least, 0) {
+		return []float64{1, 10}
+	}
+	// A bar of the least value shall be seen, too.
+	low := int(math.Ceil(math.Log10(least))) - 1
+	high := max(low+1, int(math.Ceil(math.Log10(top))))
+	var at []float64
+	for e := low; e <= high; e++ {
+		at = append(at, math.Pow(10, float64(e)))
+	}
+	return at
+}
+
 // number writes a value with three significant digits, and thousands as k,
 // millions as M.
 func number(v float64) string {

@@ -7,6 +7,7 @@ import "math"
 type Bars struct {
 	Title, Subtitle string
 	Unit            string // of the values, below the axis
+	Log             bool   // the axis is logarithmic: for values that lie powers of ten apart
 	Rows            []string
 	Series          []Series
 }
@@ -39,10 +40,9 @@ func (c Bars) SVG() []byte {
 	s := newSVG(chartWidth, bottom+footHeight, c.Title)
 	header(s, c.Title, c.Subtitle, c.names())
 
-	marks := ticks(c.top())
-	scale := (chartWidth - margin - valueRoom - left) / marks[len(marks)-1]
+	marks, place := c.axis(chartWidth - margin - valueRoom - left)
 	for i, v := range marks {
-		x := left + v*scale
+		x := left + place(v)
 		class := "rule"
 		if i == 0 {
 			class = "zero"
@@ -54,21 +54,46 @@ func (c Bars) SVG() []byte {
 	for row, name := range c.Rows {
 		y := headHeight + rowHeight*float64(row)
 		s.text(left-8, y+rowHeight/2, "", "end", name)
-		c.row(s, row, left, y+rowGap/2, scale)
+		c.row(s, row, left, y+rowGap/2, place)
 	}
 	return s.done()
 }
 
-func (c Bars) row(s *svg, row int, left, y, scale float64) {
+func (c Bars) row(s *svg, row int, left, y float64, place func(float64) float64) {
 	for i, series := range c.Series {
 		v := series.Values[row]
-		if math.IsNaN(v) {
+		if math.IsNaN(v) || c.Log && v <= 0 {
 			continue
 		}
 		top := y + float64(i*barHeight)
-		s.rect(left, top, v*scale, barHeight-2, color(i))
-		s.text(left+v*scale+5, top+barHeight-4, "quiet", "", number(v))
+		s.rect(left, top, place(v), barHeight-2, color(i))
+		s.text(left+place(v)+5, top+barHeight-4, "quiet", "", number(v))
 	}
+}
+
+// axis returns the marks and how far right of the first a value lies.
+func (c Bars) axis(width float64) ([]float64, func(float64) float64) {
+	if !c.Log {
+		marks := ticks(c.top())
+		scale := width / marks[len(marks)-1]
+		return marks, func(v float64) float64 { return v * scale }
+	}
+	marks := powers(c.least(), c.top())
+	first, last := math.Log10(marks[0]), math.Log10(marks[len(marks)-1])
+	return marks, func(v float64) float64 { return (math.Log10(v) - first) / (last - first) * width }
+}
+
+// least is the smallest value above zero.
+func (c Bars) least() float64 {
+	least := math.Inf(1)
+	for _, s := range c.Series {
+		for _, v := range s.Values {
+			if v > 0 && v < least {
+				least = v
+			}
+		}
+	}
+	return least
 }
 
 func (c Bars) names() []string {

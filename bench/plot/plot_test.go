@@ -27,6 +27,14 @@ func sampleBars() Bars {
 	}
 }
 
+func sampleLog() Bars {
+	return Bars{
+		Title: "p99 beside busy processes", Subtitle: "3 replicas", Unit: "µs", Log: true,
+		Rows:   []string{"gWRITE", "gCAS"},
+		Series: []Series{{"chain", []float64{19.6, 35}}, {"naive", []float64{18_400, math.NaN()}}, {"none", []float64{0, 1}}},
+	}
+}
+
 func sampleLines() Lines {
 	return Lines{
 		Title: "Reads while data outgrows memory", Subtitle: "1M records", XLabel: "seconds", YLabel: "Mops/s",
@@ -40,6 +48,7 @@ func sampleLines() Lines {
 func TestChartsMatchTheirGoldenFiles(t *testing.T) {
 	for name, got := range map[string][]byte{
 		"bars.svg":  sampleBars().SVG(),
+		"log.svg":   sampleLog().SVG(),
 		"lines.svg": sampleLines().SVG(),
 	} {
 		path := filepath.Join("testdata", name)
@@ -59,7 +68,7 @@ func TestChartsMatchTheirGoldenFiles(t *testing.T) {
 }
 
 func TestChartsAreWellFormedXML(t *testing.T) {
-	for _, chart := range [][]byte{sampleBars().SVG(), sampleLines().SVG(), Bars{}.SVG(), Lines{}.SVG()} {
+	for _, chart := range [][]byte{sampleBars().SVG(), sampleLog().SVG(), sampleLines().SVG(), Bars{}.SVG(), Bars{Log: true}.SVG(), Lines{}.SVG()} {
 		d := xml.NewDecoder(bytes.NewReader(chart))
 		for {
 			if _, err := d.Token(); err == io.EOF {
@@ -99,5 +108,21 @@ func TestNumbersHaveThreeDigits(t *testing.T) {
 	want := "[0 0.0512 1.23 123 9876 54.3k 123k 1.23M]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestPowersOfTenEncloseTheValues(t *testing.T) {
+	for _, c := range []struct {
+		least, top float64
+		want       string
+	}{
+		{19.6, 18_400, "[10 100 1000 10000 100000]"},
+		{10, 100, "[1 10 100]"},
+		{0.5, 0.7, "[0.1 1]"},
+		{math.Inf(1), 0, "[1 10]"},
+	} {
+		if got := fmt.Sprint(powers(c.least, c.top)); got != c.want {
+			t.Errorf("powers(%v, %v) = %v, want %v", c.least, c.top, got, c.want)
+		}
 	}
 }

@@ -3,13 +3,14 @@ package group
 import "github.com/ostrodb/ostro/fabric"
 
 // chainNIC is what a replica's NIC needs to execute operations by itself. For each
-// slot there lie posted
+// slot there lie posted, once and for all, in queues that repeat
 //
 //	up     RECV: ends of the loop's three un-owned requests; the rest to the slot
 //	loop   WAIT for up · execute* · copy* · flush* · move the end of down's request there
 //	down   WAIT for loop · pass on*                            (* un-owned, filled in by the client)
 //
-// The program does nothing but post slots anew when their messages were passed on.
+// The program does nothing any more. A slot is free for the next message when the
+// operation has ended at the client, which has no more than a window of them in flight.
 //
 // Invariant: a slot's requests start only when its message has arrived whole and
 // everything before it was executed. The message's first bytes hand the loop's requests over
@@ -35,7 +36,7 @@ func (p *part) newNIC() (*chainNIC, error) {
 		return nil, err
 	}
 	c.loop, err = p.dom.NewQP(fabric.QPConfig{
-		SendCQ: c.done, RecvCQ: p.events, SendDepth: 2 * loopRequests * p.spec.Slots, RecvDepth: 1,
+		SendCQ: c.done, RecvCQ: p.events, SendDepth: loopRequests * p.spec.Slots, RecvDepth: 1, Repeat: true,
 	})
 	if err != nil {
 		return nil, err
@@ -43,10 +44,15 @@ func (p *part) newNIC() (*chainNIC, error) {
 	if c.loopRing, err = p.dom.RegisterRing(c.loop, fabric.LocalWrite); err != nil {
 		return nil, err
 	}
-	if err := c.loop.PostRecv(fabric.Recv(0)); err != nil { // Tells of the loop's failure.
-		return nil, err
+	return c, c.loop.PostRecv(fabric.Recv(0)) // Tells of the loop's failure.
+}
+
+// startLoop lets the loop go round, when all of its requests are posted.
+func (p *part) startLoop() error {
+	if p.nic == nil {
+		return nil
 	}
-	return c, c.loop.Connect(c.loop.Endpoint())
+	return p.nic.loop.Connect(p.nic.loop.Endpoint())
 }
 
 // armNIC posts the requests of a slot: the RECV last, for it starts all.
@@ -55,7 +61,7 @@ func (p *part) armNIC(slot uint64) error {
 	data := p.data.Info().At(0)
 	passOn := fabric.SlotAddr(last+1, p.down.SendDepth()) + fabric.CopyOffset
 	err := c.loop.Post(
-		fabric.Wait(c.arrived.Number(), slot+1),
+		fabric.WaitEach(c.arrived.Number(), slot+1, uint64(p.spec.Slots)),
 		fabric.Write(data, p.slots.Piece(0, 0)).Defer(),
 		fabric.Write(data, p.data.Piece(0, 0)).Defer(),
 		fabric.Flush(data, 0, 0).Defer(),
@@ -65,7 +71,7 @@ func (p *part) armNIC(slot uint64) error {
 		return err
 	}
 	err = p.down.Post(
-		fabric.Wait(c.done.Number(), slot+1),
+		fabric.WaitEach(c.done.Number(), slot+1, uint64(p.spec.Slots)),
 		fabric.WriteImm(p.ack.At(0), 0, p.slots.Piece(0, 0)).Defer(),
 	)
 	if err != nil {

@@ -8,7 +8,7 @@
 //
 // Three ways to do it, chosen by Spec.Mode, with one API:
 //   - Chain: replicas' NICs execute what the client describes and pass it on.
-//     No replica's processor takes part but to post requests for later.
+//     No replica's processor takes part.
 //   - Naive: replicas' programs receive, execute and pass on. It is the baseline.
 //   - FanOut: the client drives every replica itself, for fabrics without WAIT.
 //

@@ -45,8 +45,3 @@ func roundUp(n int) int { return (n + 63) &^ 63 }
 
 // foundAt is where the result map lies in the slot of replica i of a chain.
 func (s Spec) foundAt(i int) int { return copyBytes + (s.Replicas-i-1)*hopBytes }
-
-// refill is how many slots of a chain's replica are posted anew at once, when the
-// last of them is free: so its program is woken rarely. An operation never waits
-// for one behind it, for refill <= Slots.
-func (s Spec) refill() uint64 { return uint64(max(1, s.Slots/4)) }

@@ -94,16 +94,13 @@ func (l *line) flush(i int, o *operation) fabric.WR {
 }
 
 // forward passes the rest of the message on; the last replica answers with the
-// result map instead. One in a refill tells the replica's program.
+// result map instead.
 func (l *line) forward(seq uint64, i int, o *operation) fabric.WR {
 	rest := fabric.Piece{Addr: l.stageAt(seq, i) + copyBytes, Bytes: uint32(l.spec.foundBytes())}
 	w := fabric.WriteImm(l.reg.Info().At(l.answerAt(seq)), uint32(seq), rest)
 	if i < len(l.offers)-1 {
 		rest.Bytes += uint32((len(l.offers)-1-i)*hopBytes + len(o.data))
 		w = fabric.Send(rest)
-	}
-	if (seq+1)%l.spec.refill() == 0 {
-		w = w.Signal(0)
 	}
 	return w
 }

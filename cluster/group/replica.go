@@ -243,6 +243,7 @@ func (p *part) build() (err error) {
 func (p *part) newQP(send, recv fabric.CQ) (fabric.QP, error) {
 	return p.dom.NewQP(fabric.QPConfig{
 		SendCQ: send, RecvCQ: recv, SendDepth: 4 * p.spec.Slots, RecvDepth: 2 * p.spec.Slots, RNRWait: p.spec.Patience,
+		Repeat: p.nic != nil,
 	})
 }
 
@@ -268,7 +269,7 @@ func (p *part) join(j Join) error {
 				return err
 			}
 		}
-		if err := p.down.Connect(j.Down); err != nil {
+		if err := errors.Join(p.startLoop(), p.down.Connect(j.Down)); err != nil {
 			return err
 		}
 	}
@@ -282,8 +283,7 @@ func (p *part) join(j Join) error {
 	return nil
 }
 
-// run handles what the program hears of: in a chain, only that slots are free to be
-// posted again. It ends with the group.
+// run handles what the program hears of: in a chain, only the end. It ends with the group.
 func (p *part) run(ctx context.Context) {
 	defer close(p.left)
 	p.why = p.serve(ctx)
@@ -334,29 +334,17 @@ func (p *part) handle(done fabric.Completion) error {
 	switch {
 	case done.Status != fabric.OK:
 		return fmt.Errorf("%w: %v", ErrBroken, done.Status)
+	case p.spec.Mode == Chain || p.spec.Mode == FanOut:
+		return fmt.Errorf("%w: a message where none is due", ErrRefused)
 	case done.Op != fabric.OpRecv:
-		return p.refill()
-	case p.spec.Mode == Chain || p.spec.Mode == FanOut || done.QP != p.up.Number():
+		return p.arm() // What passed a message on has completed: its slot is free.
+	case done.QP != p.up.Number():
 		return fmt.Errorf("%w: a message where none is due", ErrRefused)
 	}
 	return p.obey(done.Bytes)
 }
 
-// refill posts the slots anew that a completion on down sets free.
-func (p *part) refill() error {
-	if p.spec.Mode != Chain {
-		return p.arm()
-	}
-	for range p.spec.refill() {
-		if err := p.arm(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// arm posts the requests of the next slot. The slot's last life is over: what
-// passed its message on has completed.
+// arm posts the requests of the next slot.
 func (p *part) arm() error {
 	slot := p.armed
 	p.armed++

@@ -30,7 +30,7 @@ type Spec struct {
 	Window   int           // operations in flight; default 64
 	Slots    int           // operations that each replica has requests posted for; default twice the window
 	MaxWrite int           // bytes of the longest gWRITE; default 64 KiB
-	Patience time.Duration // how long a message waits for a replica without posted requests; default 10 s
+	Patience time.Duration // how long a message waits for a naive replica without posted requests; default 10 s
 
 	Heartbeat time.Duration // between two signs of life; default 500 ms, negative for none
 	Misses    int           // how many may be missing before the group breaks; default 10

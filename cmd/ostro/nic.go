@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -87,12 +88,24 @@ func runNIC(f *nicFlags) error {
 	if err != nil {
 		return err
 	}
+	restCollector()
 	engine, err := nic.New(nic.Config{Spin: f.spin, RealTime: f.priority, Log: log})
 	if err != nil {
 		return err
 	}
 	err = serveNIC(f, engine, secret, log, signals)
 	return errors.Join(err, engine.Close())
+}
+
+// collectorLimit is how much garbage a NIC may have. It makes some when programs come
+// and go, none when bytes move.
+const collectorLimit = 256 << 20
+
+// restCollector keeps the collector from running by the clock: its threads would spin
+// at real-time priority.
+func restCollector() {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(collectorLimit)
 }
 
 // serveNIC lets programs and peers in until a signal comes.

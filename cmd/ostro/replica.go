@@ -40,7 +40,7 @@ func newReplica() *cobra.Command {
 
 A client opens a group of such replicas (group.Dial and group.Open in Go), and
 from then on all of them take its writes, compare-and-swaps, copies and flushes,
-executed by their NICs. This process only prepares requests for later. With
+executed by their NICs. This process has no part in it. With
 ` + "`ostro nic`" + ` (a shm:// fabric) the group goes on while it is stopped or starved.
 
 Clients ask for the memory at --listen. A unix socket is for processes of this

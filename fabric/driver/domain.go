@@ -89,7 +89,7 @@ func (d *domain) NewQP(c fabric.QPConfig) (fabric.QP, error) {
 		return nil, fmt.Errorf("fabric: a queue pair needs two completion queues of its own device")
 	}
 	r := nic.Request{
-		Verb: nic.NewQP, Domain: d.id, SendCQ: send.number, RecvCQ: recv.number, RNRWait: c.RNRWait,
+		Verb: nic.NewQP, Domain: d.id, SendCQ: send.number, RecvCQ: recv.number, RNRWait: c.RNRWait, Repeat: c.Repeat,
 		SendDepth: ring.Depth(c.SendDepth, defaultDepth), RecvDepth: ring.Depth(c.RecvDepth, defaultDepth),
 	}
 	out, mem, err := d.device.call(r, nil)
@@ -97,7 +97,7 @@ func (d *domain) NewQP(c fabric.QPConfig) (fabric.QP, error) {
 		return nil, err
 	}
 	q := &QP{
-		domain: d, number: out.Number, bell: out.Bell, endpoint: *out.Endpoint, mem: mem,
+		domain: d, number: out.Number, bell: out.Bell, endpoint: *out.Endpoint, mem: mem, repeats: c.Repeat,
 		shared: ring.NewPair(mem.Bytes(), r.SendDepth, r.RecvDepth),
 	}
 	d.device.mu.Lock()

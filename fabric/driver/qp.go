@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,8 @@ type QP struct {
 
 	mu         sync.Mutex
 	gone       bool
+	repeats    bool
+	closed     bool // to further requests: it repeats those it has
 	posted     atomic.Uint64
 	recvPosted uint64
 }
@@ -51,6 +54,9 @@ func (q *QP) SendDepth() uint64 { return q.shared.Send.Depth() }
 
 // Connect names the peer.
 func (q *QP) Connect(peer fabric.Endpoint) error {
+	q.mu.Lock()
+	q.closed = q.repeats
+	q.mu.Unlock()
 	_, _, err := q.domain.device.call(nic.Request{Verb: nic.Connect, Domain: q.domain.id, QP: q.number, Endpoint: &peer}, nil)
 	return err
 }
@@ -121,12 +127,17 @@ func (q *QP) PostRecv(batch ...fabric.WR) error {
 	return nil
 }
 
+var errRepeats = errors.New("fabric: a queue that repeats takes no more requests once it is connected")
+
 func (q *QP) post(queue *ring.Queue, at uint64, batch []fabric.WR) error {
 	if q.gone {
 		return fabric.ErrClosed
 	}
 	if q.domain.device.lost.Load() {
 		return fabric.ErrNICLost
+	}
+	if q.closed {
+		return errRepeats
 	}
 	if at+uint64(len(batch))-queue.Head() > queue.Depth() {
 		return fabric.ErrFull
@@ -146,7 +157,7 @@ func (q *QP) HandOver(index uint64) error {
 	if q.gone {
 		return fabric.ErrClosed
 	}
-	if posted := q.posted.Load(); index >= posted || index < q.shared.Send.Head() {
+	if posted := q.posted.Load(); index >= posted || !q.repeats && index < q.shared.Send.Head() {
 		return fmt.Errorf("fabric: request %d is not in the queue, which holds %d to %d", index, q.shared.Send.Head(), posted)
 	}
 	q.shared.Send.HandOver(index)

@@ -34,6 +34,7 @@ func (s Suite) Run(t *testing.T) {
 	t.Run("queues", s.queues)
 	t.Run("waits", s.waits)
 	t.Run("hand-over", s.handOver)
+	t.Run("rounds", s.rounds)
 	t.Run("chain", s.chain)
 	t.Run("model", s.model)
 }

@@ -295,7 +295,7 @@ func (c *callee) read(e *Engine) (bool, fabric.Status) {
 // sync executes a FLUSH, with a helper if a medium has to be reached.
 func (c *callee) sync(e *Engine) (bool, fabric.Status) {
 	_, status := e.remote(c.q, c.req.At, uint64(c.req.Bytes), fabric.RemoteWrite)
-	if status != fabric.OK || c.req.Flags&fabric.Persist == 0 || c.headed {
+	if status != fabric.OK || c.headed || !e.persists(c.req.Flags, c.req.At) {
 		c.unacked = status == fabric.OK || c.unacked
 		return status == fabric.OK, status
 	}

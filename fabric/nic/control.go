@@ -47,6 +47,7 @@ type Request struct {
 	SendDepth uint64        `json:",omitempty"`
 	RecvDepth uint64        `json:",omitempty"`
 	RNRWait   time.Duration `json:",omitempty"`
+	Repeat    bool          `json:",omitempty"`
 
 	Endpoint *fabric.Endpoint `json:",omitempty"`
 	Peer     string           `json:",omitempty"` // Ban
@@ -166,7 +167,7 @@ func (s *Session) addRegion(r Request, file *os.File, off int64, bytes int) (Res
 	if err != nil {
 		return Response{}, nil, err
 	}
-	reg := &region{base: basePointer(mem), bytes: uint64(bytes), access: r.Access & fabric.Everything, mem: mem}
+	reg := &region{base: basePointer(mem), bytes: uint64(bytes), access: r.Access & fabric.Everything, mem: mem, medium: hasMedium(file)}
 	_, _, err = s.inDomain(r, func(d *domain) error {
 		reg.dom = d
 		return s.engine.install(reg)

@@ -93,7 +93,7 @@ func (s *Session) newQP(r Request) (Response, *fabric.Memory, error) {
 		return Response{}, nil, err
 	}
 	q := &qp{
-		session: s, mem: mem, token: randomToken(), rnrWait: rnrWait(r.RNRWait),
+		session: s, mem: mem, token: randomToken(), rnrWait: rnrWait(r.RNRWait), repeats: r.Repeat,
 		shared: ring.NewPair(mem.Bytes(), r.SendDepth, r.RecvDepth),
 	}
 	var ep fabric.Endpoint
@@ -140,6 +140,9 @@ func (s *Session) connect(r Request) (Response, *fabric.Memory, error) {
 		case s.banned[r.Endpoint.Peer]:
 			s.metrics.RefusedPeer++
 			return fmt.Errorf("nic: connect to %q: %w", r.Endpoint.Peer, fabric.ErrBanned)
+		}
+		if err := q.closeRounds(); err != nil {
+			return err
 		}
 		q.want, q.wants = *r.Endpoint, true
 		if q.want.NIC == s.engine.id {

@@ -243,7 +243,7 @@ func (e *Engine) unqueue() {
 func (e *Engine) lookForOwners() {
 	kept := e.unowned[:0]
 	for _, q := range e.unowned {
-		if q.state < fabric.Failed && !q.shared.Send.Owned(q.next) {
+		if q.state < fabric.Failed && !q.shared.Send.Owned(q.sendSlot(q.next)) {
 			kept = append(kept, q)
 			continue
 		}

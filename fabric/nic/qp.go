@@ -35,6 +35,11 @@ type qp struct {
 	head, next, tail uint64
 	recvHead         uint64
 
+	// Of a queue pair that repeats.
+	repeats            bool
+	sends, recvs       uint64 // requests of a round
+	lastSend, lastRecv uint64 // where it ends, once it has failed
+
 	// The request at next, once fetched.
 	fetched bool
 	cur     fabric.WR
@@ -121,6 +126,7 @@ func (e *Engine) fail(q *qp, status fabric.Status) {
 		return
 	}
 	q.setState(fabric.Failed)
+	q.endRounds()
 	q.session.metrics.Broken++
 	peer, link := q.peer, q.link
 	q.peer, q.link = nil, nil

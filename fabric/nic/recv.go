@@ -4,6 +4,9 @@ import "github.com/ostrodb/ostro/fabric"
 
 // recvWaits tells whether the program has posted a RECV that nothing has used.
 func (e *Engine) recvWaits(q *qp) bool {
+	if q.recvs > 0 {
+		return q.shared.Recv.Owned(q.recvSlot(q.recvHead))
+	}
 	tail := q.shared.Recv.Tail()
 	return q.recvHead != tail && tail-q.recvHead <= q.shared.Recv.Depth() && q.shared.Recv.Owned(q.recvHead)
 }
@@ -18,7 +21,7 @@ func (e *Engine) takeRecv(q *qp, into *fabric.WR) bool {
 		q.session.starving = true
 		return false
 	}
-	q.shared.Recv.Get(q.recvHead, into)
+	q.shared.Recv.Get(q.recvSlot(q.recvHead), into)
 	return true
 }
 

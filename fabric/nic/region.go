@@ -34,6 +34,7 @@ type region struct {
 	access     fabric.Access
 	broken     bool // its memory failed once
 	mem        *fabric.Memory
+	medium     bool // that outlasts the machine's power
 	persisting int  // helpers that sync it
 	revoked    bool // unmapped when the last helper is done
 }

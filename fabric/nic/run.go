@@ -107,7 +107,11 @@ func (e *Engine) fetch(q *qp) bool {
 			return false
 		}
 	}
-	if !q.shared.Send.Owned(q.next) {
+	at := q.sendSlot(q.next)
+	if q.sends > 0 && q.next-q.head >= q.sends {
+		return false // Its last life is in flight; the end of that continues it.
+	}
+	if !q.shared.Send.Owned(at) {
 		if !q.unowned {
 			q.unowned = true
 			e.unowned = append(e.unowned, q)
@@ -118,7 +122,10 @@ func (e *Engine) fetch(q *qp) bool {
 		q.session.starving = true
 		return false
 	}
-	q.shared.Send.Get(q.next, &q.cur)
+	q.shared.Send.Get(at, &q.cur)
+	if q.sends > 0 {
+		q.renew(at)
+	}
 	q.fetched, q.moved, q.gotRecv, q.sentHeader, q.doomed = true, 0, false, false, fabric.OK
 	return true
 }
@@ -148,21 +155,21 @@ func (e *Engine) finish(q *qp, status fabric.Status, id uint64, op fabric.Op, fl
 // their completions.
 func (e *Engine) flush(q *qp) {
 	var w fabric.WR
-	for tail := q.shared.Send.Tail(); q.next < tail && tail-q.head <= q.shared.Send.Depth(); q.next++ {
+	for tail := q.sendEnd(); q.next < tail && tail-q.head <= q.shared.Send.Depth(); q.next++ {
 		if !q.sendCQ.reserve() {
 			q.session.starving = true
 			break
 		}
-		q.shared.Send.Get(q.next, &w)
+		q.shared.Send.Get(q.sendSlot(q.next), &w)
 		e.finish(q, fabric.Flushed, w.ID, w.Op, w.Flags)
 	}
 	q.shared.Send.Free(q.head)
-	for tail := q.shared.Recv.Tail(); q.recvHead < tail && tail-q.recvHead <= q.shared.Recv.Depth(); q.recvHead++ {
+	for tail := q.recvEnd(); q.recvHead < tail && tail-q.recvHead <= q.shared.Recv.Depth(); q.recvHead++ {
 		if !q.recvCQ.reserve() {
 			q.session.starving = true
 			break
 		}
-		q.shared.Recv.Get(q.recvHead, &w)
+		q.shared.Recv.Get(q.recvSlot(q.recvHead), &w)
 		q.recvCQ.push(e, &fabric.Completion{ID: w.ID, QP: q.number, Status: fabric.Flushed, Op: fabric.OpRecv})
 	}
 	q.shared.Recv.Free(q.recvHead)

@@ -74,7 +74,7 @@ func (e *Engine) flushTarget(q *qp) (outcome, fabric.Status) {
 	if _, status := e.remote(q.peer, q.cur.Remote, n, fabric.RemoteWrite); status != fabric.OK {
 		return finished, status
 	}
-	if q.cur.Flags&fabric.Persist == 0 {
+	if !e.persists(q.cur.Flags, q.cur.Remote) {
 		return finished, fabric.OK
 	}
 	q.holds = true

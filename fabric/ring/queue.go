@@ -53,6 +53,9 @@ func (q *Queue) Put(index uint64, w *fabric.WR) {
 // HandOver makes a request the NIC's.
 func (q *Queue) HandOver(index uint64) { q.ctrl(index).Or(fabric.OwnedByNIC << 24) }
 
+// TakeBack makes a request the host's again.
+func (q *Queue) TakeBack(index uint64) { q.ctrl(index).And(1<<24 - 1) }
+
 // Owned tells whether the request is the NIC's.
 func (q *Queue) Owned(index uint64) bool { return q.ctrl(index).Load()>>24 == fabric.OwnedByNIC }
 

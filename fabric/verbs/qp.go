@@ -63,6 +63,9 @@ func (dom *domain) NewQP(c fabric.QPConfig) (fabric.QP, error) {
 	if !ok1 || !ok2 {
 		return nil, errors.New("verbs: a queue pair needs two completion queues of its own device")
 	}
+	if c.Repeat {
+		return nil, fmt.Errorf("verbs: queues that repeat: %w", fabric.ErrUnsupported)
+	}
 	leave, err := dom.enter()
 	if err != nil {
 		return nil, err
