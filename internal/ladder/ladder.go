@@ -72,6 +72,7 @@ var Rungs = []string{
 
 	"bench/workload",
 	"bench/plot",
+	"bench/casestudy",
 	"bench",
 	"test/...",
 	"cmd/ostro",
