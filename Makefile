@@ -9,7 +9,7 @@ SEEDS  ?= 5000
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/ostro
@@ -20,7 +20,7 @@ run: build ## run a server with its data in ./ostro-data
 	bin/ostro server
 
 .PHONY: test
-test: lint unit race e2e crash ## everything that CI checks
+test: lint unit race contrib e2e crash ## everything that CI checks
 	@if [ -n "$$CI" ] || fabric/verbs/softroce.sh --ready; then $(MAKE) --no-print-directory verbs; \
 	else echo "verbs: skipped, as this machine lacks what it needs; CI runs it"; fi
 
@@ -53,6 +53,17 @@ e2e: ## the binary from outside, with redis-cli and go-redis
 .PHONY: crash
 crash: ## kill the server a few times under load; nothing acknowledged may be lost
 	$(GO) test -count=1 ./test/crash
+
+# Modules of their own: ./... of the main module does not see them.
+CONTRIB := contrib/pebble contrib/bbolt
+.PHONY: contrib
+contrib: ## lint and tests of the databases on groups, a few kills among them
+	@for dir in $(CONTRIB); do echo "$$dir"; (cd $$dir && $(GO) vet ./... && \
+	  $(GO) tool -modfile=../../tools/go.mod staticcheck ./... && $(GO) test -count=1 ./...) || exit 1; done
+
+.PHONY: contrib-torture
+contrib-torture: ## their front ends, and replicas with them, killed KILLS=300 times
+	@for dir in $(CONTRIB); do (cd $$dir && $(GO) test -count=1 ./internal/study -timeout 0 -v -kills $(KILLS)) || exit 1; done
 
 .PHONY: torture
 torture: ## the same for KILLS=300 kills
