@@ -54,7 +54,7 @@ func parseFlags(s Study, args []string, w io.Writer) (benchFlags, error) {
 	fl.DurationVar(&f.duration, "duration", 4*time.Second, "longest round")
 	fl.IntVar(&f.rounds, "rounds", 2, "rounds of each mode and load")
 	fl.IntVar(&f.busy, "busy", 10, "busy processes a core")
-	fl.IntVar(&f.priority, "realtime", 10, "SCHED_FIFO priority of the NIC, and one less of the front end; 0 is none")
+	fl.IntVar(&f.priority, "realtime", 10, "SCHED_RR priority of the NIC, and one less of the front end; 0 is none")
 	fl.StringVar(&f.dir, "dir", fastDirectory(), "where replicas' memory lies; in RAM a flush costs as little as it does on NVM")
 	fl.BoolVar(&f.json, "json", false, "write the result as JSON")
 	if err := fl.Parse(args); err != nil {

@@ -138,9 +138,10 @@ func short(d time.Duration) string {
 	}
 }
 
-const schedFIFO = 1
+const schedRR = 2
 
-// realTime asks for SCHED_FIFO for all threads of this process.
+// realTime asks for SCHED_RR for all threads of this process. Not SCHED_FIFO: the
+// runtime's threads wait for each other by yielding, in vain if none gives up its core.
 func realTime(priority int) error {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -148,7 +149,7 @@ func realTime(priority int) error {
 	}
 	for _, t := range threads {
 		tid, _ := strconv.Atoi(t.Name())
-		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedFIFO, Priority: uint32(priority)}
+		attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedRR, Priority: uint32(priority)}
 		if err := unix.SchedSetAttr(tid, &attr, 0); err != nil && err != unix.ESRCH {
 			return fmt.Errorf("ask for real-time priority: %w", err)
 		}
