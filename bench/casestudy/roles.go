@@ -31,8 +31,9 @@ type Place struct {
 	Mode     group.Mode
 }
 
-func (p Place) nic() string            { return filepath.Join(p.Dir, "nic.sock") }
-func (p Place) socket(i int) string    { return filepath.Join(p.Dir, fmt.Sprintf("replica-%d.sock", i)) }
+func (p Place) nic() string         { return filepath.Join(p.Dir, "nic.sock") }
+func (p Place) socket(i int) string { return filepath.Join(p.Dir, fmt.Sprintf("replica-%d.sock", i)) }
+
 func (p Place) extraSocket(i int) string {
 	return filepath.Join(p.Dir, fmt.Sprintf("replica-%d-extra.sock", i))
 }
