@@ -1,0 +1,100 @@
+package meta
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+func TestAWatcherResumesAfterCompaction(t *testing.T) {
+	direct := open(t)
+	m := join(t, direct, "n1")
+	p := proxyTo(t, shared.Addr())
+	cache := follow(t, openAt(t, p.addr()))
+	p.cut()
+	for i := range 5 {
+		_, err := m.CreateTable(patience(t), fmt.Sprint("t", i))
+		ok(t, err)
+	}
+	ok(t, m.DropTable(patience(t), 1))
+	_, err := direct.client.Compact(patience(t), read(t, direct).Revision)
+	ok(t, err)
+	if n := len(cache.Snapshot().Tables); n != 0 {
+		t.Fatalf("cut off, it knows %d tables", n)
+	}
+	p.mend()
+	await(t, cache, "the tables", func(s *Snapshot) bool { return len(s.Tables) == 4 })
+	_, err = m.CreateTable(patience(t), "later")
+	ok(t, err)
+	await(t, cache, "a later table", func(s *Snapshot) bool { return len(s.Tables) == 5 })
+}
+
+func TestAWatcherSeesEveryDeletion(t *testing.T) {
+	s := open(t)
+	m, cache := join(t, s, "n1"), follow(t, s)
+	for i := range 5 {
+		table, err := m.CreateTable(patience(t), fmt.Sprint("t", i))
+		ok(t, err)
+		await(t, cache, "the table", func(s *Snapshot) bool { return len(s.Tables) == 1 })
+		ok(t, m.DropTable(patience(t), table.ID))
+		await(t, cache, "its end", func(s *Snapshot) bool { return len(s.Tables) == 0 })
+	}
+}
+
+func TestAMapThatTakesAViewBackIsNotBelieved(t *testing.T) {
+	s, _, _ := three(t)
+	cache := follow(t, s)
+	before := cache.Snapshot().Map
+	bad, err := view.Initial("n2") // n1 and n3 lose all, and no view rises
+	ok(t, err)
+	text, err := json.Marshal(bad)
+	ok(t, err)
+	_, err = s.client.Put(patience(t), s.prefix+keyMap, string(text))
+	ok(t, err)
+	next, err := s.Read(patience(t))
+	ok(t, err)
+	wantError(t, cache.install(next), "fell from 1 to 0")
+	old := *cache.Snapshot()
+	old.Revision--
+	wantError(t, cache.install(&old), "it was restored from a backup")
+	if !cache.Snapshot().Map.Equal(before) {
+		t.Fatal("the cache believes it")
+	}
+}
+
+func TestAnEtcdRestartStopsNothing(t *testing.T) {
+	dir := t.TempDir()
+	first, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: dir, Log: quiet})
+	ok(t, err)
+	addr := first.Addr()
+	s := openAt(t, addr)
+	configure(t, s, 20*time.Second)
+	m, cache := join(t, s, "n1"), follow(t, s)
+	term := campaign(t, m)
+	ok(t, term.Begin(patience(t), "n1"))
+	await(t, cache, "the map", func(s *Snapshot) bool { return !s.Map.IsZero() })
+	first.Close()
+	if !m.Lease.Alive() || cache.Snapshot().Map.ViewID("n1") != 1 {
+		t.Fatal("without etcd the node does not go on")
+	}
+	remained := m.Lease.Remaining()
+	second, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: dir, Addr: addr, Log: quiet})
+	ok(t, err)
+	t.Cleanup(second.Close)
+	_, err = term.CreateTable(patience(t), "after")
+	ok(t, err)
+	await(t, cache, "the table", func(s *Snapshot) bool { return len(s.Tables) == 1 && s.Coordinator == "n1" })
+	late := patience(t)
+	for m.Lease.Remaining() <= remained {
+		select {
+		case <-m.Lease.Lost():
+			t.Fatal("etcd forgot the lease")
+		case <-late.Done():
+			t.Fatal("the lease is not renewed")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

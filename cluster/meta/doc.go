@@ -1,0 +1,27 @@
+// Package meta keeps in etcd what a cluster must agree on: its nodes and their
+// leases, tables, the map of ranges to owners with all views, logs and their replica
+// versions, lineage, recoveries, settings.
+//
+//	PREFIX/settings            Settings
+//	PREFIX/map                 view.Map
+//	PREFIX/nodes/ID            Node, for good
+//	PREFIX/alive/ID            Presence, under the node's lease
+//	PREFIX/logs/LOG            Log
+//	PREFIX/tables/ID           Table
+//	PREFIX/counters/table      the last table's number
+//	PREFIX/lineage/S/T/PLACE   Lineage
+//	PREFIX/recoveries/LOG      Recovery
+//	PREFIX/coordinator/LEASE   who is, or wants to be, coordinator
+//
+// Invariants:
+//   - Every change is one transaction. It holds only if nothing that it was
+//     computed from has changed, and only if its writer is still who it was: a
+//     Member by the creation of its alive key, a Term by that of its coordinator key.
+//     So of two coordinators at most one wins, and a deposed one never does.
+//   - A map is written only if view.Validate accepts the step to it.
+//   - A node's ranges are given to heirs only while its alive key is gone, and
+//     the key is gone only after the node's own Lease has ended by the node's
+//     own clock.
+//
+// etcd is on no data path: readers use a Cache, whose snapshot stays while etcd is away.
+package meta

@@ -1,0 +1,91 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+func TestAnotherIsCoordinatorWhenTheFirstIsKilled(t *testing.T) {
+	s := open(t, time.Second)
+	cache := follow(t, s)
+	c := startChild(t, "n1", "coordinator")
+	first := await(t, cache, "a coordinator", func(s *Snapshot) bool { return s.Coordinator == "n1" }).Revision
+	second := join(t, s, "n2")
+	c.signal(syscall.SIGKILL)
+	term := campaign(t, second)
+	if read(t, s).alive("n1") || term.Token() <= first {
+		t.Fatalf("token %d, the first was coordinator by %d", term.Token(), first)
+	}
+	await(t, cache, "the new coordinator", func(s *Snapshot) bool { return s.Coordinator == "n2" })
+	ok(t, term.Begin(patience(t), "n2"))
+}
+
+func TestADeposedCoordinatorWritesNothing(t *testing.T) {
+	s := open(t)
+	a, b := join(t, s, "a"), join(t, s, "b")
+	old := campaign(t, a)
+	kill(t, a)
+	current := campaign(t, b)
+	if err := old.Begin(patience(t), "b"); !errors.Is(err, ErrDeposed) {
+		t.Fatalf("the old one: %v", err)
+	}
+	if _, err := old.CreateTable(patience(t), "x"); !errors.Is(err, ErrDeposed) {
+		t.Fatalf("the old one: %v", err)
+	}
+	if !read(t, s).Map.IsZero() {
+		t.Fatal("a deposed coordinator wrote a map")
+	}
+	ok(t, current.Begin(patience(t), "b"))
+	if old.Token() >= current.Token() {
+		t.Fatalf("tokens %d and %d", old.Token(), current.Token())
+	}
+}
+
+func TestWhoResignsMakesRoomAndStaysAMember(t *testing.T) {
+	s := open(t)
+	a, b := join(t, s, "a"), join(t, s, "b")
+	term := campaign(t, a)
+	ok(t, term.Resign(patience(t)))
+	campaign(t, b)
+	if got := read(t, s); got.Coordinator != "b" || !got.alive("a") || !a.Lease.Alive() {
+		t.Fatalf("coordinator %q, a alive: %v", got.Coordinator, got.alive("a"))
+	}
+}
+
+// Coordinators come and go while all who ever were one try to recover the same
+// dead node, with heirs of their own choice.
+func TestOfManyCoordinatorsThatRecoverANodeOneWins(t *testing.T) {
+	s, members, term := three(t)
+	terms := []*Term{term}
+	for i := range 3 {
+		ok(t, terms[i].election.Resign(patience(t)))
+		terms = append(terms, campaign(t, members[(i+1)%2]))
+	}
+	kill(t, members[2])
+	before := read(t, s)
+	var won atomic.Int32
+	var all sync.WaitGroup
+	for round := range 3 {
+		for i, term := range terms {
+			all.Go(func() {
+				_, err := term.Recover(patience(t), "n3", view.NodeID(fmt.Sprint("n", (i+round)%2+1)))
+				if err == nil {
+					won.Add(1)
+				}
+			})
+		}
+	}
+	all.Wait()
+	after := read(t, s)
+	if won.Load() != 1 || after.Map.ViewID("n3") != before.Map.ViewID("n3")+1 || len(after.Recoveries) != 1 {
+		t.Fatalf("%d won, n3 is in view %d, %d recoveries", won.Load(), after.Map.ViewID("n3"), len(after.Recoveries))
+	}
+	ok(t, view.Validate(before.Map, after.Map))
+}

@@ -1,0 +1,34 @@
+package meta
+
+import (
+	"fmt"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Keys, below the cluster's prefix.
+const (
+	keySettings     = "settings"
+	keyMap          = "map"
+	keyTableCounter = "counters/table"
+
+	dirNodes       = "nodes/"
+	dirAlive       = "alive/"
+	dirLogs        = "logs/"
+	dirTables      = "tables/"
+	dirLineage     = "lineage/"
+	dirRecoveries  = "recoveries/"
+	dirCoordinator = "coordinator/"
+)
+
+func keyNode(n view.NodeID) string      { return dirNodes + string(n) }
+func keyAlive(n view.NodeID) string     { return dirAlive + string(n) }
+func keyLog(l record.LogID) string      { return fmt.Sprintf("%s%016x", dirLogs, uint64(l)) }
+func keyRecovery(l record.LogID) string { return fmt.Sprintf("%s%016x", dirRecoveries, uint64(l)) }
+func keyTable(t record.TableID) string  { return fmt.Sprintf("%s%08x", dirTables, uint32(t)) }
+
+// keyLineage is unique: what a source gave away it cannot give away again.
+func keyLineage(l Lineage) string {
+	return fmt.Sprintf("%s%s/%s/%016x", dirLineage, l.Source, l.Target, uint64(l.Ranges[0].First))
+}

@@ -1,0 +1,165 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// script is etcd's side of a lease, in the bubble's time: how long an answer takes, whether there is one.
+type script struct {
+	ttl, delay    time.Duration
+	away, dropped bool
+	renewed       int
+}
+
+func (s *script) answer(ctx context.Context) error {
+	if s.away {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	time.Sleep(s.delay)
+	return nil
+}
+
+func (s *script) Grant(ctx context.Context, _ int64) (*clientv3.LeaseGrantResponse, error) {
+	return &clientv3.LeaseGrantResponse{ID: 1, TTL: int64(s.ttl / time.Second)}, s.answer(ctx)
+}
+
+func (s *script) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	if s.dropped {
+		return nil, rpctypes.ErrLeaseNotFound
+	}
+	err := s.answer(ctx)
+	if err == nil {
+		s.renewed++
+	}
+	return &clientv3.LeaseKeepAliveResponse{ID: 1, TTL: int64(s.ttl / time.Second)}, err
+}
+
+func (s *script) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
+	return nil, rpctypes.ErrLeaseNotFound
+}
+
+func inBubble(t *testing.T, s *script, do func(*testing.T, *Lease)) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		l, err := grant(t.Context(), s, s.ttl, func() time.Duration { return time.Since(start) })
+		ok(t, err)
+		do(t, l)
+		ok(t, l.Close(t.Context()))
+		if l.Alive() {
+			t.Fatal("alive after Close")
+		}
+	})
+}
+
+func TestALeaseThatIsRenewedLivesOn(t *testing.T) {
+	inBubble(t, &script{ttl: 8 * time.Second, delay: 10 * time.Millisecond}, func(t *testing.T, l *Lease) {
+		for range 1000 {
+			time.Sleep(100 * time.Millisecond)
+			if !l.Alive() || l.Remaining() < 5*time.Second {
+				t.Fatalf("%v remain", l.Remaining())
+			}
+		}
+	})
+}
+
+func TestALeaseCountsFromBeforeItWasAskedFor(t *testing.T) {
+	inBubble(t, &script{ttl: 8 * time.Second, delay: 3 * time.Second}, func(t *testing.T, l *Lease) {
+		// 8 s, less a margin of 1 s, less 3 s on the way.
+		if l.Remaining() != 4*time.Second {
+			t.Fatalf("%v remain", l.Remaining())
+		}
+	})
+}
+
+func TestALeaseOutlivesAnOutageThatIsShorterAndNoLonger(t *testing.T) {
+	s := &script{ttl: 8 * time.Second}
+	inBubble(t, s, func(t *testing.T, l *Lease) {
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		s.away = true // half a second after a renewal
+		time.Sleep(6499 * time.Millisecond)
+		if !l.Alive() {
+			t.Fatal("dead within its time")
+		}
+		time.Sleep(2 * time.Millisecond)
+		if l.Alive() {
+			t.Fatal("alive past its deadline, which is a margin before etcd's")
+		}
+		// etcd never let it expire: it may come back.
+		s.away = false
+		time.Sleep(4 * time.Second)
+		if !l.Alive() {
+			t.Fatal("dead although etcd renewed it")
+		}
+	})
+}
+
+func TestALeaseThatEtcdDroppedIsLostForGood(t *testing.T) {
+	s := &script{ttl: 8 * time.Second}
+	inBubble(t, s, func(t *testing.T, l *Lease) {
+		s.dropped = true
+		<-l.Lost()
+		s.dropped = false
+		time.Sleep(time.Minute)
+		if l.Alive() || s.renewed != 0 || l.Remaining() > 0 {
+			t.Fatalf("alive %v, renewed %d times", l.Alive(), s.renewed)
+		}
+	})
+}
+
+func TestALateAnswerDoesNotRaiseAClosedLease(t *testing.T) {
+	inBubble(t, &script{ttl: 8 * time.Second, delay: time.Second}, func(t *testing.T, l *Lease) {
+		time.Sleep(time.Second) // A renewal is on its way.
+		synctest.Wait()
+		l.lose()
+		time.Sleep(10 * time.Second)
+		if l.Alive() {
+			t.Fatal("alive again")
+		}
+	})
+}
+
+func TestTheNodeKnowsItsLeaseDeadBeforeAnybodyElseDoes(t *testing.T) {
+	direct := open(t, time.Second)
+	p := proxyTo(t, shared.Addr())
+	m := join(t, openAt(t, p.addr()), "n1")
+	cache := follow(t, direct)
+	p.cut()
+	await(t, cache, "the end of the lease", func(s *Snapshot) bool { return !s.alive("n1") })
+	if m.Lease.Alive() {
+		t.Fatal("others may act on the node's death and it still serves")
+	}
+	p.mend()
+	select {
+	case <-m.Lease.Lost():
+	case <-patience(t).Done():
+		t.Fatal("the lease is gone and the node does not learn it")
+	}
+	if _, err := m.RaiseReplicaVersion(patience(t)); !errors.Is(err, ErrLeaseLost) {
+		t.Fatalf("a write without a lease: %v", err)
+	}
+}
+
+func TestAStoppedProcessKnowsItsLeaseDeadBeforeItServes(t *testing.T) {
+	s := open(t, time.Second)
+	cache := follow(t, s)
+	c := startChild(t, "n1", "member")
+	c.ask()
+	before := c.line()
+	c.signal(syscall.SIGSTOP)
+	await(t, cache, "the end of the lease", func(s *Snapshot) bool { return !s.alive("n1") })
+	c.ask()
+	c.signal(syscall.SIGCONT)
+	if after := c.line(); after != "false\n" {
+		t.Fatalf("it was %q before; the first answer after the stop is %q", before, after)
+	}
+}

@@ -1,0 +1,183 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Member is a node that has joined. All it writes holds only while its lease does.
+type Member struct {
+	writer
+	Node  Node
+	Lease *Lease
+	// Joined is the metadata after the node joined. What it says of the node's
+	// ranges holds: nobody gives them away while the node is alive.
+	Joined *Snapshot
+}
+
+// Configure writes the cluster's settings, unless it has some, and returns what it has.
+func (s *Store) Configure(ctx context.Context, wanted Settings) (Settings, error) {
+	if wanted.Replicas < 1 || wanted.LeaseMillis < 1000 || wanted.SegmentBytes < 1 {
+		return Settings{}, fmt.Errorf("these settings cannot work: %+v: want 1 replica, a lease of 1000 ms and a segment of some bytes at least", wanted)
+	}
+	seen, _, err := s.change(ctx, nil, func(e *edit) error {
+		if e.seen.raw.modified(keySettings) != 0 {
+			return nil
+		}
+		return e.put(keySettings, wanted)
+	})
+	if err == nil && seen.raw.modified(keySettings) != 0 {
+		wanted = seen.Settings
+	}
+	return wanted, err
+}
+
+// Join makes a node a living member. The caller closes the Lease.
+func (s *Store) Join(ctx context.Context, n Node) (*Member, error) { return s.join(ctx, n, sinceBoot) }
+
+func (s *Store) join(ctx context.Context, n Node, now func() time.Duration) (*Member, error) {
+	if err := n.ID.Check(); err != nil {
+		return nil, err
+	}
+	before, err := s.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if before.Settings == (Settings{}) {
+		return nil, errors.New("the cluster has no settings yet: configure it before the first node joins")
+	}
+	lease, err := grant(ctx, s.client, before.Settings.Lease(), now)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.enter(ctx, n, lease)
+	if err != nil {
+		_ = lease.Close(ctx)
+		return nil, err
+	}
+	return m, nil
+}
+
+func (s *Store) enter(ctx context.Context, n Node, lease *Lease) (*Member, error) {
+	_, revision, err := s.change(ctx, nil, func(e *edit) error {
+		if e.seen.alive(n.ID) {
+			return fmt.Errorf("%s is in the cluster already, at %s: choose another name, or wait for its lease to end", n.ID, e.seen.Nodes[n.ID].Address)
+		}
+		if err := e.claimLog(n); err != nil {
+			return err
+		}
+		if err := e.put(keyNode(n.ID), n); err != nil {
+			return err
+		}
+		return e.put(keyAlive(n.ID), Presence{Started: time.Now().UTC()}, clientv3.WithLease(lease.id))
+	})
+	if err != nil {
+		return nil, err
+	}
+	joined, err := s.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f := fence{keyAlive(n.ID), revision, ErrLeaseLost}
+	return &Member{writer{s, f}, n, lease, joined}, s.stands(&f, joined)
+}
+
+// claimLog makes the node's log known, if it may serve from it.
+func (e *edit) claimLog(n Node) error {
+	l, ok := e.seen.Logs[n.Log]
+	switch {
+	case !ok:
+		return e.put(keyLog(n.Log), Log{ID: n.Log, Node: n.ID, ReplicaVersion: 1})
+	case l.Node != n.ID:
+		return fmt.Errorf("the log %016x belongs to %s, not to %s: each node needs a data directory of its own", uint64(n.Log), l.Node, n.ID)
+	case l.Retired:
+		return fmt.Errorf("others have taken over the log %016x while %s was away: start it with an empty data directory", uint64(n.Log), n.ID)
+	}
+	e.need(keyLog(n.Log))
+	return nil
+}
+
+// RaiseReplicaVersion makes all open replicas of the node's log that have an older
+// version stale, and returns the new one.
+func (m *Member) RaiseReplicaVersion(ctx context.Context) (uint64, error) {
+	var raised Log
+	err := m.change(ctx, func(e *edit) error {
+		raised = e.seen.Logs[m.Node.Log]
+		raised.ReplicaVersion++
+		return e.put(keyLog(m.Node.Log), raised)
+	})
+	return raised.ReplicaVersion, err
+}
+
+// Move gives ranges of this node to another, raises both views and notes the
+// lineage, in one step. The target serves them only after this node has said that it no
+// longer does.
+func (m *Member) Move(ctx context.Context, ranges view.Ranges, to view.NodeID, from record.BatchID) (Lineage, error) {
+	l := Lineage{Source: m.Node.ID, Target: to, Ranges: ranges, From: from}
+	err := m.change(ctx, func(e *edit) error {
+		if !e.seen.alive(to) {
+			return fmt.Errorf("%s is not alive: move the ranges to a node that is", to)
+		}
+		if early := e.seen.arriving(l.Source).Intersect(ranges); len(early) > 0 {
+			return fmt.Errorf("%s is still on its way to %s: wait until it has arrived", early, l.Source)
+		}
+		l.TargetLog = e.seen.Nodes[to].Log
+		next, err := e.seen.Map.Apply(view.Move{Ranges: ranges, From: l.Source, To: to})
+		if err != nil {
+			return err
+		}
+		e.need(keyAlive(to))
+		if err := e.putMap(next); err != nil {
+			return err
+		}
+		return e.put(keyLineage(l), l)
+	})
+	return l, err
+}
+
+// Complete drops a lineage whose target is this node: all records are safe here.
+func (m *Member) Complete(ctx context.Context, l Lineage) error {
+	return m.change(ctx, func(e *edit) error {
+		if l.Target != m.Node.ID {
+			return fmt.Errorf("the migration to %s is not for %s to complete", l.Target, m.Node.ID)
+		}
+		return e.drop(l)
+	})
+}
+
+// drop deletes a lineage that must be there.
+func (e *edit) drop(l Lineage) error {
+	if len(l.Ranges) == 0 || e.seen.raw.modified(keyLineage(l)) == 0 {
+		return fmt.Errorf("there is no migration of %s from %s to %s: it was completed or cancelled", l.Ranges, l.Source, l.Target)
+	}
+	e.delete(keyLineage(l))
+	return nil
+}
+
+// Recovered says that this node has replayed and replicated its parts of a dead log.
+func (m *Member) Recovered(ctx context.Context, log record.LogID) error {
+	return m.change(ctx, func(e *edit) error {
+		r, ok := e.seen.Recoveries[log]
+		if !ok {
+			return fmt.Errorf("there is no recovery of the log %016x: it has ended", uint64(log))
+		}
+		changed := false
+		r.Parts = slices.Clone(r.Parts)
+		for i, p := range r.Parts {
+			if p.Heir == m.Node.ID && !p.Done {
+				r.Parts[i].Done, changed = true, true
+			}
+		}
+		if !changed {
+			return nil
+		}
+		return e.put(keyRecovery(log), r)
+	})
+}

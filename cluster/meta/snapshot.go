@@ -1,0 +1,141 @@
+package meta
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+)
+
+// Snapshot is all metadata as of one revision of etcd. It never changes.
+type Snapshot struct {
+	Revision int64
+	Settings Settings
+	Map      view.Map
+	Nodes    map[view.NodeID]Node
+	Alive    map[view.NodeID]Presence
+	Logs     map[record.LogID]Log
+	Tables   map[record.TableID]Table
+	Lineages []Lineage
+	// Recoveries are those that have not ended.
+	Recoveries map[record.LogID]Recovery
+	// Coordinator is empty while nobody is.
+	Coordinator view.NodeID
+
+	lastTable record.TableID
+	raw       pairs
+}
+
+// Dead returns nodes that own ranges, or are in the middle of a migration, and
+// have no lease, sorted: what a coordinator recovers.
+func (s *Snapshot) Dead() []view.NodeID {
+	nodes := s.Map.Owners()
+	for _, l := range s.Lineages {
+		nodes = append(nodes, l.Source, l.Target)
+	}
+	slices.Sort(nodes)
+	return slices.DeleteFunc(slices.Compact(nodes), s.alive)
+}
+
+// arriving returns what a node owns and does not have whole yet.
+func (s *Snapshot) arriving(n view.NodeID) view.Ranges {
+	var ranges view.Ranges
+	for _, l := range s.Lineages {
+		if l.Target == n {
+			ranges = ranges.Union(l.Ranges)
+		}
+	}
+	for _, r := range s.Recoveries {
+		for _, p := range r.Parts {
+			if p.Heir == n && !p.Done {
+				ranges = ranges.Union(p.Ranges)
+			}
+		}
+	}
+	return ranges
+}
+
+// Living returns nodes that have a lease, sorted.
+func (s *Snapshot) Living() []view.NodeID { return slices.Sorted(maps.Keys(s.Alive)) }
+
+func (s *Snapshot) alive(n view.NodeID) bool {
+	_, ok := s.Alive[n]
+	return ok
+}
+
+// pairs are keys below the prefix with what etcd has for them.
+type pairs map[string]*mvccpb.KeyValue
+
+// modified is the revision of a key's last change, 0 if there is no such key: what
+// a transaction compares.
+func (p pairs) modified(key string) int64 {
+	if kv, ok := p[key]; ok {
+		return kv.ModRevision
+	}
+	return 0
+}
+
+// snapshotOf decodes all pairs. Keys that this version does not know are left alone.
+func snapshotOf(raw pairs, revision int64) (*Snapshot, error) {
+	s := &Snapshot{
+		Revision: revision,
+		Nodes:    map[view.NodeID]Node{}, Alive: map[view.NodeID]Presence{},
+		Logs: map[record.LogID]Log{}, Tables: map[record.TableID]Table{},
+		Recoveries: map[record.LogID]Recovery{},
+		raw:        raw,
+	}
+	var first int64
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		kv := raw[key]
+		if err := s.decode(key, kv.Value); err != nil {
+			return nil, fmt.Errorf("read %s from etcd: %w", key, err)
+		}
+		// The oldest wish to be coordinator is the one that was granted.
+		if strings.HasPrefix(key, dirCoordinator) && (first == 0 || kv.CreateRevision < first) {
+			first, s.Coordinator = kv.CreateRevision, view.NodeID(kv.Value)
+		}
+	}
+	return s, nil
+}
+
+func (s *Snapshot) decode(key string, value []byte) error {
+	dir, name := key[:strings.LastIndex(key, "/")+1], view.NodeID(key[strings.LastIndex(key, "/")+1:])
+	switch {
+	case key == keySettings:
+		return json.Unmarshal(value, &s.Settings)
+	case key == keyMap:
+		return json.Unmarshal(value, &s.Map)
+	case key == keyTableCounter:
+		return json.Unmarshal(value, &s.lastTable)
+	case dir == dirAlive:
+		return into(s.Alive, value, func(Presence) view.NodeID { return name })
+	case dir == dirNodes:
+		return into(s.Nodes, value, func(n Node) view.NodeID { return n.ID })
+	case dir == dirLogs:
+		return into(s.Logs, value, func(l Log) record.LogID { return l.ID })
+	case dir == dirTables:
+		return into(s.Tables, value, func(t Table) record.TableID { return t.ID })
+	case dir == dirRecoveries:
+		return into(s.Recoveries, value, func(r Recovery) record.LogID { return r.Log })
+	case strings.HasPrefix(key, dirLineage):
+		var l Lineage
+		err := json.Unmarshal(value, &l)
+		s.Lineages = append(s.Lineages, l)
+		return err
+	}
+	return nil
+}
+
+func into[K comparable, V any](m map[K]V, value []byte, key func(V) K) error {
+	var v V
+	if err := json.Unmarshal(value, &v); err != nil {
+		return err
+	}
+	m[key(v)] = v
+	return nil
+}

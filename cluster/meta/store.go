@@ -1,0 +1,87 @@
+package meta
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+// Store is a cluster's metadata in etcd.
+type Store struct {
+	client *clientv3.Client
+	prefix string
+	log    *slog.Logger
+}
+
+// Open connects to etcd and asks it something, so that a wrong address, certificate or password is
+// found here.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	ec, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	client, err := clientv3.New(ec)
+	if err != nil {
+		return nil, fmt.Errorf("connect to etcd at %s: %w", strings.Join(c.Endpoints, ", "), err)
+	}
+	s := &Store{client: client, prefix: "/ostro/" + c.cluster() + "/", log: c.logger()}
+	ctx, cancel := context.WithTimeout(ctx, c.dialTimeout())
+	defer cancel()
+	if _, err := client.Get(ctx, s.prefix+keySettings); err != nil {
+		_ = client.Close()
+		return nil, explain(c, err)
+	}
+	return s, nil
+}
+
+// Close ends the connection. Leases that are not closed go on until they expire.
+func (s *Store) Close() error { return s.client.Close() }
+
+// explain makes one helpful sentence of why etcd did not answer.
+func explain(c Config, err error) error {
+	at := strings.Join(c.Endpoints, ", ")
+	switch {
+	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
+		return fmt.Errorf("etcd at %s refused the user %q: check the name and the password: %w", at, c.User, err)
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return fmt.Errorf("etcd at %s lets the user %q not use /ostro/%s/: grant it a role that may read and write there: %w", at, c.User, c.cluster(), err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("etcd at %s does not answer: check that it runs, that the address is right, and whether it wants TLS: %w", at, err)
+	}
+	return fmt.Errorf("ask etcd at %s: %w", at, err)
+}
+
+// quickReconnect keeps an etcd outage from being longer for us than for etcd:
+// gRPC's own steps grow to two minutes, far beyond a lease.
+func quickReconnect() grpc.DialOption {
+	return grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 400 * time.Millisecond},
+		MinConnectTimeout: time.Second,
+	})
+}
+
+// Read returns the metadata as of now: after every change that was acknowledged before the call.
+func (s *Store) Read(ctx context.Context) (*Snapshot, error) {
+	resp, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's metadata from etcd: %w", err)
+	}
+	return snapshotOf(s.pairs(resp.Kvs), resp.Header.Revision)
+}
+
+func (s *Store) pairs(kvs []*mvccpb.KeyValue) pairs {
+	raw := make(pairs, len(kvs))
+	for _, kv := range kvs {
+		raw[strings.TrimPrefix(string(kv.Key), s.prefix)] = kv
+	}
+	return raw
+}

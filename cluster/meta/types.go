@@ -1,0 +1,117 @@
+package meta
+
+import (
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Settings are what all nodes of a cluster must do alike.
+type Settings struct {
+	// Replicas is how many copies of a segment there are, the primary's included.
+	Replicas int `json:"replicas"`
+	// LeaseMillis is how long a silent node counts as alive.
+	LeaseMillis int `json:"leaseMillis"`
+	// SegmentBytes is the size of a segment.
+	SegmentBytes int `json:"segmentBytes"`
+}
+
+// DefaultSettings are those of a cluster that nobody configured.
+func DefaultSettings() Settings {
+	return Settings{Replicas: 3, LeaseMillis: 2000, SegmentBytes: record.MaxSegmentBytes}
+}
+
+// Lease is LeaseMillis as a duration.
+func (s Settings) Lease() time.Duration { return time.Duration(s.LeaseMillis) * time.Millisecond }
+
+// Node is what is known of a node, dead or alive.
+type Node struct {
+	ID            view.NodeID  `json:"id"`
+	Address       string       `json:"address"`
+	RedisAddress  string       `json:"redisAddress,omitempty"`
+	Zone          string       `json:"zone,omitempty"`
+	CapacityBytes uint64       `json:"capacityBytes"`
+	Log           record.LogID `json:"log"`
+}
+
+// Presence exists while a node's lease does.
+type Presence struct {
+	Started time.Time `json:"started"`
+}
+
+// Log is a primary's log.
+type Log struct {
+	ID   record.LogID `json:"id"`
+	Node view.NodeID  `json:"node"`
+	// ReplicaVersion rises when a backup is replaced. An open replica of a lower version
+	// is a stale one.
+	ReplicaVersion uint64 `json:"replicaVersion"`
+	// Retired says that others have taken the log over. Nobody may serve from it again.
+	Retired bool `json:"retired,omitempty"`
+}
+
+// Table is a set of keys with a name. Numbers are never used twice.
+type Table struct {
+	ID   record.TableID `json:"id"`
+	Name string         `json:"name"`
+}
+
+// Lineage says that Source depends on a part of Target's log: until the
+// records of Ranges, which moved to Target, are safe there, the recovery of either replays
+// Source's log and that of Target from batch From on.
+type Lineage struct {
+	Source    view.NodeID    `json:"source"`
+	Target    view.NodeID    `json:"target"`
+	Ranges    view.Ranges    `json:"ranges"`
+	TargetLog record.LogID   `json:"targetLog"`
+	From      record.BatchID `json:"from"`
+}
+
+// Recovery is work that any coordinator can go on with: the parts of a dead
+// node's log that heirs replay.
+type Recovery struct {
+	Node  view.NodeID  `json:"node"`
+	Log   record.LogID `json:"log"`
+	Parts []Part       `json:"parts"`
+	// Lineages were ended by this recovery. Their targets' tails are replayed too.
+	Lineages []Lineage `json:"lineages,omitempty"`
+	// Yielding are living nodes that lost ranges by it. An heir serves those
+	// only after they have said that they are in their new view.
+	Yielding []view.NodeID `json:"yielding,omitempty"`
+}
+
+// Part is what one heir takes.
+type Part struct {
+	Heir   view.NodeID `json:"heir"`
+	Ranges view.Ranges `json:"ranges"`
+	Done   bool        `json:"done,omitempty"`
+}
+
+// Done tells whether all heirs have their parts.
+func (r Recovery) Done() bool {
+	for _, p := range r.Parts {
+		if !p.Done {
+			return false
+		}
+	}
+	return true
+}
+
+// inherited is the recovery after one of its heirs died and others took what it had.
+func (r Recovery) inherited(dead view.NodeID, moves []view.Move) Recovery {
+	var parts []Part
+	for _, p := range r.Parts {
+		if p.Heir != dead || p.Done {
+			parts = append(parts, p)
+			continue
+		}
+		for _, m := range moves {
+			if both := p.Ranges.Intersect(m.Ranges); len(both) > 0 {
+				parts = append(parts, Part{Heir: m.To, Ranges: both})
+			}
+		}
+	}
+	r.Parts = parts
+	return r
+}

@@ -1,0 +1,62 @@
+package meta
+
+import (
+	"context"
+	"log/slog"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// zapTo is a logger for etcd's code that speaks through log. etcd tells of its
+// everyday life at Info and of every lost connection at Warn: both go one level down.
+func zapTo(log *slog.Logger) *zap.Logger {
+	return zap.New(slogCore{log.With("from", "etcd")})
+}
+
+type slogCore struct{ log *slog.Logger }
+
+func quieter(l zapcore.Level) slog.Level {
+	switch {
+	case l >= zapcore.ErrorLevel:
+		return slog.LevelWarn
+	case l == zapcore.WarnLevel:
+		return slog.LevelInfo
+	}
+	return slog.LevelDebug
+}
+
+// Enabled and the methods below make it a zapcore.Core.
+func (c slogCore) Enabled(l zapcore.Level) bool {
+	return l >= zapcore.InfoLevel && c.log.Enabled(context.Background(), quieter(l))
+}
+
+func (c slogCore) With(fields []zapcore.Field) zapcore.Core {
+	return slogCore{c.log.With(attrs(fields)...)}
+}
+
+func (c slogCore) Check(e zapcore.Entry, to *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(e.Level) {
+		return to.AddCore(e, c)
+	}
+	return to
+}
+
+func (c slogCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	c.log.Log(context.Background(), quieter(e.Level), e.Message, attrs(fields)...)
+	return nil
+}
+
+func (slogCore) Sync() error { return nil }
+
+func attrs(fields []zapcore.Field) []any {
+	enc := zapcore.NewMapObjectEncoder()
+	var out []any
+	for _, f := range fields {
+		f.AddTo(enc)
+		if v, ok := enc.Fields[f.Key]; ok {
+			out = append(out, slog.Any(f.Key, v))
+		}
+	}
+	return out
+}
