@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/port"
 )
 
 func TestAWatcherResumesAfterCompaction(t *testing.T) {
@@ -66,10 +67,9 @@ func TestAMapThatTakesAViewBackIsNotBelieved(t *testing.T) {
 }
 
 func TestAnEtcdRestartStopsNothing(t *testing.T) {
-	dir := t.TempDir()
-	first, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: dir, Log: quiet})
+	dir, addr := t.TempDir(), port.For(t).Addr()
+	first, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: dir, Addr: addr, Log: quiet})
 	ok(t, err)
-	addr := first.Addr()
 	s := openAt(t, addr)
 	configure(t, s, 20*time.Second)
 	m, cache := join(t, s, "n1"), follow(t, s)
@@ -80,7 +80,7 @@ func TestAnEtcdRestartStopsNothing(t *testing.T) {
 	if !m.Lease.Alive() || cache.Snapshot().Map.ViewID("n1") != 1 {
 		t.Fatal("without etcd the node does not go on")
 	}
-	remained := m.Lease.Remaining()
+	deadline := m.Lease.deadline.Load()
 	second, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: dir, Addr: addr, Log: quiet})
 	ok(t, err)
 	t.Cleanup(second.Close)
@@ -88,7 +88,7 @@ func TestAnEtcdRestartStopsNothing(t *testing.T) {
 	ok(t, err)
 	await(t, cache, "the table", func(s *Snapshot) bool { return len(s.Tables) == 1 && s.Coordinator == "n1" })
 	late := patience(t)
-	for m.Lease.Remaining() <= remained {
+	for m.Lease.deadline.Load() <= deadline {
 		select {
 		case <-m.Lease.Lost():
 			t.Fatal("etcd forgot the lease")

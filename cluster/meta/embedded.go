@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/ostrodb/ostro/internal/port"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
 )
 
 // Embedded is an etcd of one member within this process, for development and
@@ -20,6 +22,9 @@ type Embedded struct {
 	server *embed.Etcd
 	ports  []*port.Reservation
 	addr   string
+
+	mu    sync.Mutex
+	grpcs []*grpc.Server
 }
 
 // EmbeddedConfig is where an Embedded lives.
@@ -67,6 +72,7 @@ func (e *Embedded) config(c EmbeddedConfig) (*embed.Config, error) {
 	ec.TickMs, ec.ElectionMs = 50, 500
 	ec.AutoCompactionMode, ec.AutoCompactionRetention = embed.CompactorModePeriodic, "10m"
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapTo(Config{Log: c.Log}.logger()))
+	ec.ServiceRegister = e.remember
 	if c.adjust != nil {
 		c.adjust(ec)
 	}
@@ -110,8 +116,24 @@ func (e *Embedded) Addr() string { return e.addr }
 // URL is what ParseURL takes.
 func (e *Embedded) URL() string { return "etcd://" + e.addr }
 
+func (e *Embedded) remember(s *grpc.Server) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.grpcs = append(e.grpcs, s)
+}
+
+// hangUp ends all connections. etcd alone would wait seconds for watchers to go by themselves.
+func (e *Embedded) hangUp() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, s := range e.grpcs {
+		s.Stop()
+	}
+}
+
 // Close stops it. Its directory stays.
 func (e *Embedded) Close() {
+	e.hangUp()
 	if e.server != nil {
 		e.server.Close()
 	}

@@ -31,7 +31,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	client, err := clientv3.New(ec)
 	if err != nil {
-		return nil, fmt.Errorf("connect to etcd at %s: %w", strings.Join(c.Endpoints, ", "), err)
+		return nil, explain(c, err)
 	}
 	s := &Store{client: client, prefix: "/ostro/" + c.cluster() + "/", log: c.logger()}
 	ctx, cancel := context.WithTimeout(ctx, c.dialTimeout())
@@ -53,7 +53,7 @@ func explain(c Config, err error) error {
 	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
 		return fmt.Errorf("etcd at %s refused the user %q: check the name and the password: %w", at, c.User, err)
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("etcd at %s lets the user %q not use /ostro/%s/: grant it a role that may read and write there: %w", at, c.User, c.cluster(), err)
+		return fmt.Errorf("the user %q may not use /ostro/%s/ of etcd at %s: grant it a role that may read and write there: %w", c.User, c.cluster(), at, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("etcd at %s does not answer: check that it runs, that the address is right, and whether it wants TLS: %w", at, err)
 	}

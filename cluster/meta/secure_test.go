@@ -1,0 +1,108 @@
+package meta
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+)
+
+// certificate writes one that is its own authority, for both sides, and returns its files.
+func certificate(t *testing.T) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ok(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ostro test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	ok(t, err)
+	secret, err := x509.MarshalECPrivateKey(private)
+	ok(t, err)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	ok(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	ok(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: secret}), 0o600))
+	return cert, key
+}
+
+func startSecure(t *testing.T, cert, key string) *Embedded {
+	t.Helper()
+	e, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: t.TempDir(), Log: quiet, adjust: func(ec *embed.Config) {
+		ec.ClientTLSInfo = transport.TLSInfo{CertFile: cert, KeyFile: key, TrustedCAFile: cert, ClientCertAuth: true}
+		ec.ListenClientUrls[0].Scheme, ec.AdvertiseClientUrls[0].Scheme = "https", "https"
+	}})
+	ok(t, err)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// requirePasswords turns etcd's authentication on, with a user "ostro" that
+// may use the cluster "mine" only.
+func requirePasswords(t *testing.T, c *clientv3.Client) {
+	ctx := patience(t)
+	for _, user := range []string{"root", "ostro"} {
+		_, err := c.UserAdd(ctx, user, "pw of "+user)
+		ok(t, err)
+		_, err = c.RoleAdd(ctx, user)
+		ok(t, err)
+		_, err = c.UserGrantRole(ctx, user, user)
+		ok(t, err)
+	}
+	from := "/ostro/mine/"
+	_, err := c.RoleGrantPermission(ctx, "ostro", from, clientv3.GetPrefixRangeEnd(from), clientv3.PermissionType(clientv3.PermReadWrite))
+	ok(t, err)
+	_, err = c.AuthEnable(ctx)
+	ok(t, err)
+}
+
+func TestEtcdWithTLSAndPasswords(t *testing.T) {
+	cert, key := certificate(t)
+	e := startSecure(t, cert, key)
+	c, err := ParseURL(e.URL() + "/mine?ca=" + cert + "&cert=" + cert + "&key=" + key)
+	ok(t, err)
+	c.Log, c.DialTimeout = quiet, 30*time.Second
+	s, err := Open(patience(t), c)
+	ok(t, err)
+	requirePasswords(t, s.client)
+	ok(t, s.Close())
+
+	// Without a name, etcd takes the certificate's.
+	_, err = Open(patience(t), c)
+	wantError(t, err, "may not use /ostro/mine/")
+	c.User, c.Password = "ostro", "wrong"
+	_, err = Open(patience(t), c)
+	wantError(t, err, "check the name and the password")
+	c.Password = "pw of ostro"
+	s, err = Open(patience(t), c)
+	ok(t, err)
+	defer s.Close()
+	configure(t, s, time.Minute)
+	m := join(t, s, "n1")
+	term := campaign(t, m)
+	ok(t, term.Begin(patience(t), "n1"))
+
+	c.Cluster = "other"
+	_, err = Open(patience(t), c)
+	wantError(t, err, "grant it a role")
+	plain := Config{Endpoints: c.Endpoints, Log: quiet, DialTimeout: 300 * time.Millisecond}
+	_, err = Open(context.Background(), plain)
+	wantError(t, err, "whether it wants TLS")
+}
