@@ -3,6 +3,7 @@ package meta
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -45,6 +46,50 @@ func TestADeposedCoordinatorWritesNothing(t *testing.T) {
 	ok(t, current.Begin(patience(t), "b"))
 	if old.Token() >= current.Token() {
 		t.Fatalf("tokens %d and %d", old.Token(), current.Token())
+	}
+}
+
+func TestWhoIsDeposedBetweenReadingAndWritingWritesNothing(t *testing.T) {
+	s := open(t)
+	m := join(t, s, "a")
+	term := campaign(t, m)
+	for _, right := range []func() writer{func() writer { return m.writer }, func() writer { return term.writer }} {
+		w := right()
+		err := w.change(patience(t), func(e *edit) error {
+			_, _ = s.client.Revoke(patience(t), m.Lease.id)
+			return e.put(keyTable(1), Table{1, "late"})
+		})
+		if !errors.Is(err, w.fence.gone) || len(read(t, s).Tables) != 0 {
+			t.Fatalf("got %v, tables %v", err, read(t, s).Tables)
+		}
+		m = join(t, s, "a")
+		term = campaign(t, m)
+	}
+}
+
+func TestWhoLosesItsLeaseWhileItWaitsIsNotElected(t *testing.T) {
+	s := open(t)
+	a, b := join(t, s, "a"), join(t, s, "b")
+	first := campaign(t, a)
+	elected := make(chan error, 1)
+	go func() {
+		_, err := b.Campaign(patience(t))
+		elected <- err
+	}()
+	waits := func(s *Snapshot) bool {
+		n := 0
+		for key := range s.raw {
+			if strings.HasPrefix(key, dirCoordinator) {
+				n++
+			}
+		}
+		return n == 2
+	}
+	await(t, follow(t, s), "b to stand", waits)
+	kill(t, b)
+	ok(t, first.Resign(patience(t)))
+	if err := <-elected; !errors.Is(err, ErrLeaseLost) {
+		t.Fatalf("b: %v", err)
 	}
 }
 

@@ -140,7 +140,7 @@ func (l *Lease) renew(ctx context.Context) {
 	asked := l.now()
 	resp, err := l.etcd.KeepAliveOnce(ctx, l.id)
 	switch {
-	case errors.Is(err, rpctypes.ErrLeaseNotFound), err == nil && resp.TTL <= 0:
+	case err == nil && resp.TTL <= 0: // It has expired.
 		l.lose()
 	case err == nil:
 		ttl := time.Duration(resp.TTL) * time.Second

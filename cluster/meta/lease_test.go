@@ -3,6 +3,7 @@ package meta
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,12 +16,12 @@ import (
 // script is etcd's side of a lease, in the bubble's time: how long an answer takes, whether there is one.
 type script struct {
 	ttl, delay    time.Duration
-	away, dropped bool
-	renewed       int
+	away, dropped atomic.Bool
+	renewed       atomic.Int32
 }
 
 func (s *script) answer(ctx context.Context) error {
-	if s.away {
+	if s.away.Load() {
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -33,12 +34,12 @@ func (s *script) Grant(ctx context.Context, _ int64) (*clientv3.LeaseGrantRespon
 }
 
 func (s *script) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	if s.dropped {
-		return nil, rpctypes.ErrLeaseNotFound
+	if s.dropped.Load() {
+		return &clientv3.LeaseKeepAliveResponse{ID: 1}, nil
 	}
 	err := s.answer(ctx)
 	if err == nil {
-		s.renewed++
+		s.renewed.Add(1)
 	}
 	return &clientv3.LeaseKeepAliveResponse{ID: 1, TTL: int64(s.ttl / time.Second)}, err
 }
@@ -85,7 +86,7 @@ func TestALeaseOutlivesAnOutageThatIsShorterAndNoLonger(t *testing.T) {
 	inBubble(t, s, func(t *testing.T, l *Lease) {
 		time.Sleep(1500 * time.Millisecond)
 		synctest.Wait()
-		s.away = true // half a second after a renewal
+		s.away.Store(true) // half a second after a renewal
 		time.Sleep(6499 * time.Millisecond)
 		if !l.Alive() {
 			t.Fatal("dead within its time")
@@ -95,7 +96,7 @@ func TestALeaseOutlivesAnOutageThatIsShorterAndNoLonger(t *testing.T) {
 			t.Fatal("alive past its deadline, which is a margin before etcd's")
 		}
 		// etcd never let it expire: it may come back.
-		s.away = false
+		s.away.Store(false)
 		time.Sleep(4 * time.Second)
 		if !l.Alive() {
 			t.Fatal("dead although etcd renewed it")
@@ -106,12 +107,12 @@ func TestALeaseOutlivesAnOutageThatIsShorterAndNoLonger(t *testing.T) {
 func TestALeaseThatEtcdDroppedIsLostForGood(t *testing.T) {
 	s := &script{ttl: 8 * time.Second}
 	inBubble(t, s, func(t *testing.T, l *Lease) {
-		s.dropped = true
+		s.dropped.Store(true)
 		<-l.Lost()
-		s.dropped = false
+		s.dropped.Store(false)
 		time.Sleep(time.Minute)
-		if l.Alive() || s.renewed != 0 || l.Remaining() > 0 {
-			t.Fatalf("alive %v, renewed %d times", l.Alive(), s.renewed)
+		if l.Alive() || s.renewed.Load() != 0 || l.Remaining() > 0 {
+			t.Fatalf("alive %v, renewed %d times", l.Alive(), s.renewed.Load())
 		}
 	})
 }

@@ -40,9 +40,7 @@ func (s *Store) Configure(ctx context.Context, wanted Settings) (Settings, error
 }
 
 // Join makes a node a living member. The caller closes the Lease.
-func (s *Store) Join(ctx context.Context, n Node) (*Member, error) { return s.join(ctx, n, sinceBoot) }
-
-func (s *Store) join(ctx context.Context, n Node, now func() time.Duration) (*Member, error) {
+func (s *Store) Join(ctx context.Context, n Node) (*Member, error) {
 	if err := n.ID.Check(); err != nil {
 		return nil, err
 	}
@@ -53,7 +51,7 @@ func (s *Store) join(ctx context.Context, n Node, now func() time.Duration) (*Me
 	if before.Settings == (Settings{}) {
 		return nil, errors.New("the cluster has no settings yet: configure it before the first node joins")
 	}
-	lease, err := grant(ctx, s.client, before.Settings.Lease(), now)
+	lease, err := grant(ctx, leases{s.client}, before.Settings.Lease(), sinceBoot)
 	if err != nil {
 		return nil, err
 	}

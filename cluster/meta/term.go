@@ -9,6 +9,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
 
@@ -27,12 +28,33 @@ func (m *Member) Campaign(ctx context.Context) (*Term, error) {
 		return nil, fmt.Errorf("stand for coordinator: %w", err)
 	}
 	election := concurrency.NewElection(session, m.store.prefix+strings.TrimSuffix(dirCoordinator, "/"))
-	if err := election.Campaign(ctx, string(m.Node.ID)); err != nil {
+	t := &Term{writer{store: m.store}, session, election}
+	if err := t.win(ctx, m); err != nil {
 		session.Orphan()
 		return nil, fmt.Errorf("stand for coordinator: %w", err)
 	}
-	f := fence{strings.TrimPrefix(election.Key(), m.store.prefix), election.Rev(), ErrDeposed}
-	return &Term{writer{m.store, f}, session, election}, nil
+	return t, nil
+}
+
+func (t *Term) win(ctx context.Context, m *Member) error {
+	err := rpctypes.ErrCompacted
+	// Who waits for long may find that etcd has compacted what it waited for: it looks again.
+	for errors.Is(err, rpctypes.ErrCompacted) {
+		err = t.election.Campaign(ctx, string(m.Node.ID))
+	}
+	if err != nil {
+		return err
+	}
+	t.fence = fence{strings.TrimPrefix(t.election.Key(), t.store.prefix), t.election.Rev(), ErrDeposed}
+	// All before us are gone; so may we be, if our lease ended while we waited.
+	seen, err := t.store.Read(ctx)
+	if err != nil {
+		return err
+	}
+	if t.store.stands(&t.fence, seen) != nil {
+		return ErrLeaseLost
+	}
+	return nil
 }
 
 // Done is closed when the lease behind the term is no longer renewed. The term may have ended

@@ -42,8 +42,8 @@ func TestAFirstMapCoversTheSpaceEvenly(t *testing.T) {
 	}
 }
 
-// naive is the model: the owner of every corner, and views that rise for
-// those whose corners change.
+// naive is the model: the owner of every probe, and views that rise for
+// those whose probes change.
 type naive struct {
 	owner map[record.Place]NodeID
 	views map[NodeID]ViewID
@@ -52,7 +52,7 @@ type naive struct {
 func (n naive) give(ranges Ranges, to NodeID) (changed map[NodeID]bool) {
 	changed = map[NodeID]bool{}
 	in := modelOf(ranges)
-	for _, p := range corners {
+	for _, p := range probes {
 		if in[p] && n.owner[p] != to {
 			changed[n.owner[p]], changed[to] = true, true
 			n.owner[p] = to
@@ -62,7 +62,7 @@ func (n naive) give(ranges Ranges, to NodeID) (changed map[NodeID]bool) {
 }
 
 func (n naive) check(t *rapid.T, m Map) {
-	for _, p := range corners {
+	for _, p := range probes {
 		if got, ok := m.Owner(p); !ok || got != n.owner[p] {
 			t.Fatalf("%x belongs to %s, not %s", uint64(p), got, n.owner[p])
 		}
@@ -78,7 +78,7 @@ func TestTransitionsAgreeWithANaiveModelOfTheSpace(t *testing.T) {
 		m, err := Initial(nodes[:3]...)
 		m = must(t, m, err)
 		n := naive{map[record.Place]NodeID{}, map[NodeID]ViewID{"n1": 1, "n2": 1, "n3": 1}}
-		for _, p := range corners {
+		for _, p := range probes {
 			n.owner[p], _ = m.Owner(p)
 		}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {

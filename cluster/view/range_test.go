@@ -2,20 +2,32 @@ package view
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"pgregory.net/rapid"
 )
 
-// The space is modelled by its interesting places: model sets hold one bool for each
-// of a few places around 0, the borders of slots and the end. Ranges that
-// begin and end only there are told apart by them.
+// corners are where ranges of these tests begin and end: around the ends of
+// the space and the borders of slots, those of the first maps of two and three nodes among them.
 var corners = func() []record.Place {
 	var ps []record.Place
-	for _, slot := range []record.Place{0, 1, 2, 3, 8191, 16383} {
+	for _, slot := range []record.Place{0, 1, 2, 3, 5460, 5461, 8191, 8192, 10921, 10922, 16383} {
 		first := slot << slotShift
-		ps = append(ps, first, first+1, first+2, slotEnd(first)-1, slotEnd(first))
+		ps = append(ps, first, first+1, slotEnd(first)-1, slotEnd(first))
+	}
+	return ps
+}()
+
+// probes are the space as the model has it: every corner, and one place for
+// all that lie between it and the next. No range of these tests tells those apart.
+var probes = func() []record.Place {
+	ps := slices.Clone(corners)
+	for i, p := range corners[:len(corners)-1] {
+		if p+1 < corners[i+1] {
+			ps = append(ps, p+1)
+		}
 	}
 	return ps
 }()
@@ -24,7 +36,7 @@ type model map[record.Place]bool
 
 func modelOf(rs []Range) model {
 	m := model{}
-	for _, p := range corners {
+	for _, p := range probes {
 		for _, r := range rs {
 			if r.First <= p && p <= r.Last {
 				m[p] = true
@@ -47,7 +59,7 @@ func TestSetOperationsAgreeWithANaiveModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		as, bs := drawRanges(t, "a"), drawRanges(t, "b")
 		a, b, inA, inB := RangesOf(as...), RangesOf(bs...), modelOf(as), modelOf(bs)
-		for _, p := range corners {
+		for _, p := range probes {
 			want := map[string]bool{
 				"a": inA[p], "union": inA[p] || inB[p], "intersect": inA[p] && inB[p],
 				"subtract": inA[p] && !inB[p], "complement": !inA[p],

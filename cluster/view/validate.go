@@ -19,8 +19,8 @@ func Validate(before, after Map) error {
 			return fmt.Errorf("%s owns %s and has no view", s.Owner, s.Range)
 		}
 	}
-	for n, was := range before.views {
-		switch is := after.views[n]; {
+	for _, n := range before.Nodes() {
+		switch was, is := before.views[n], after.views[n]; {
 		case is < was:
 			return fmt.Errorf("the view of %s fell from %d to %d", n, was, is)
 		case is == was && !before.Ranges(n).Equal(after.Ranges(n)):
@@ -55,11 +55,11 @@ func (m Map) covers() error {
 	case next != 0:
 		return fmt.Errorf("nobody owns %s", Range{next, lastPlace})
 	}
-	for n, id := range m.views {
+	for _, n := range m.Nodes() {
 		if err := n.Check(); err != nil {
 			return err
 		}
-		if id == 0 {
+		if m.views[n] == 0 {
 			return fmt.Errorf("%s has view 0: views begin at 1", n)
 		}
 	}
