@@ -8,16 +8,16 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
 func TestAnotherIsCoordinatorWhenTheFirstIsKilled(t *testing.T) {
-	s := open(t, time.Second)
+	s := open(t, short)
 	cache := follow(t, s)
 	c := startChild(t, "n1", "coordinator")
 	first := await(t, cache, "a coordinator", func(s *Snapshot) bool { return s.Coordinator == "n1" }).Revision
+	relax(t, s)
 	second := join(t, s, "n2")
 	c.signal(syscall.SIGKILL)
 	term := campaign(t, second)

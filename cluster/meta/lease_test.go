@@ -130,7 +130,7 @@ func TestALateAnswerDoesNotRaiseAClosedLease(t *testing.T) {
 }
 
 func TestTheNodeKnowsItsLeaseDeadBeforeAnybodyElseDoes(t *testing.T) {
-	direct := open(t, time.Second)
+	direct := open(t, short)
 	p := proxyTo(t, shared.Addr())
 	m := join(t, openAt(t, p.addr()), "n1")
 	cache := follow(t, direct)
@@ -151,7 +151,7 @@ func TestTheNodeKnowsItsLeaseDeadBeforeAnybodyElseDoes(t *testing.T) {
 }
 
 func TestAStoppedProcessKnowsItsLeaseDeadBeforeItServes(t *testing.T) {
-	s := open(t, time.Second)
+	s := open(t, short)
 	cache := follow(t, s)
 	c := startChild(t, "n1", "member")
 	for alive := ""; alive != "true\n"; alive = c.line() {

@@ -13,6 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Store is a cluster's metadata in etcd.
@@ -54,7 +56,7 @@ func explain(c Config, err error) error {
 		return fmt.Errorf("etcd at %s refused the user %q: check the name and the password: %w", at, c.User, err)
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		return fmt.Errorf("the user %q may not use /ostro/%s/ of etcd at %s: grant it a role that may read and write there: %w", c.User, c.cluster(), at, err)
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.Unavailable:
 		return fmt.Errorf("etcd at %s does not answer: check that it runs, that the address is right, and whether it wants TLS: %w", at, err)
 	}
 	return fmt.Errorf("ask etcd at %s: %w", at, err)
