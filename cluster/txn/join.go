@@ -19,7 +19,8 @@ var ErrMoved = errors.New("txn: moved to another group")
 //
 // The caller closes log and both groups, opens one of all replicas and initializes
 // it, which copies nothing any more. Reads on the old log go on until it is closed.
-// If CopyTo fails before it has stopped transactions, they go on; Err tells.
+// If CopyTo fails before it has stopped transactions, they go on; Err tells. One
+// copy at a time: a second one is ErrRefused.
 func (l *Log) CopyTo(ctx context.Context, spare *group.Group, progress func(done, total uint64)) error {
 	c := &copier{log: l, spare: spare, progress: progress, changed: newPages(l.DataBytes())}
 	if err := c.run(ctx); err != nil {
@@ -29,7 +30,8 @@ func (l *Log) CopyTo(ctx context.Context, spare *group.Group, progress func(done
 }
 
 // copier brings spare replicas up to date with a log in use. Data that is executed while
-// it is read may be read in part: it is marked before, and so copied again.
+// it is read may be read in part: it is marked before, and so copied again. Marks are
+// taken between two executions only: what has been taken is executed, and can be read.
 type copier struct {
 	log      *Log
 	spare    *group.Group
@@ -44,20 +46,23 @@ const (
 )
 
 func (c *copier) run(ctx context.Context) error {
+	if err := c.watch(ctx); err != nil {
+		return err
+	}
+	defer c.unwatch()
 	if err := c.begin(ctx); err != nil {
 		return err
 	}
-	if err := c.watch(ctx, c.changed); err != nil {
-		return err
-	}
-	defer func() { _ = c.watch(context.WithoutCancel(ctx), nil) }()
 	all := newPages(c.log.DataBytes())
 	all.mark(0, c.log.DataBytes())
 	if err := c.copyPages(ctx, all.take(), c.progress); err != nil {
 		return err
 	}
 	for range catchUps {
-		few := c.changed.take()
+		few, err := c.take(ctx)
+		if err != nil {
+			return err
+		}
 		if err := c.copyPages(ctx, few, nil); err != nil {
 			return err
 		}
@@ -86,14 +91,33 @@ func (c *copier) begin(ctx context.Context) error {
 	return r.write(ctx, r.layout.log(), make([]byte, r.layout.logBytes))
 }
 
-// watch has executed data marked in pages, from now on or no more.
-func (c *copier) watch(ctx context.Context, p *pages) error {
+// watch has executed data marked, from now on.
+func (c *copier) watch(ctx context.Context) error {
 	if err := c.log.executing.lock(ctx); err != nil {
 		return err
 	}
 	defer c.log.executing.unlock()
-	c.log.changed = p
+	if c.log.changed != nil {
+		return fmt.Errorf("%w: another copy is under way; wait for its end, or copy to all new members at once", ErrRefused)
+	}
+	c.log.changed = c.changed
 	return nil
+}
+
+func (c *copier) unwatch() {
+	if c.log.executing.lock(context.Background()) == nil {
+		defer c.log.executing.unlock()
+		c.log.changed = nil
+	}
+}
+
+// take is the pages that were marked, when no execution is under way.
+func (c *copier) take(ctx context.Context) ([]uint64, error) {
+	if err := c.log.executing.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.log.executing.unlock()
+	return c.changed.take(), nil
 }
 
 func (c *copier) copyPages(ctx context.Context, list []uint64, progress func(done, total uint64)) error {
@@ -131,7 +155,11 @@ func (c *copier) finish(ctx context.Context) error {
 		return err
 	}
 	l.fail(ErrMoved)
-	if err := c.copyPages(ctx, c.changed.take(), nil); err != nil {
+	rest, err := c.take(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.copyPages(ctx, rest, nil); err != nil {
 		return err
 	}
 	r := &recovery{group: c.spare, layout: l.layout, epoch: l.epoch, end: l.tail}
