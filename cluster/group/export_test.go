@@ -1,6 +1,10 @@
 package group
 
-import "github.com/ostrodb/ostro/fabric"
+import (
+	"time"
+
+	"github.com/ostrodb/ostro/fabric"
+)
 
 // Message is what a client sends for a gWRITE, for tests that then change it.
 func Message(s Spec, o Offer, answers fabric.Region, off uint64, data []byte) []byte {
@@ -12,3 +16,6 @@ func Message(s Spec, o Offer, answers fabric.Region, off uint64, data []byte) []
 	}
 	return to[:s.encode(to, 0, op)]
 }
+
+// HeldUp makes the client's last sign of life older, as for a replica's program that was stopped.
+func (r *Replica) HeldUp(d time.Duration) { r.part.heard.Add(-int64(d)) }

@@ -211,6 +211,9 @@ func (g *Group) Broken() <-chan struct{} { return g.broken }
 // Replicas is how many there are.
 func (g *Group) Replicas() int { return g.spec.Replicas }
 
+// Membership is the number of replica i's part in this group; the replica knows it, too.
+func (g *Group) Membership(i int) uint64 { return g.client.offers[i].ID }
+
 // Bytes is the size of each replica's memory.
 func (g *Group) Bytes() uint64 { return g.bytes }
 

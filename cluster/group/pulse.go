@@ -140,14 +140,18 @@ func (g *Group) overdue(now time.Time) error {
 func (p *part) listen(ctx context.Context, end context.CancelCauseFunc) {
 	beats, stop := every(p.spec.Heartbeat)
 	defer stop()
+	looked := time.Duration(0)
 	for heard, missed := uint64(0), 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-beats:
 		}
+		before := looked
+		looked = time.Since(p.born)
 		if now := word(p.pulse, 0).Load(); now != heard {
 			heard, missed = now, 0
+			p.heard.Store(int64(before)) // It came since then; nobody knows when.
 			continue
 		}
 		if missed++; missed > p.spec.Misses {
@@ -155,4 +159,13 @@ func (p *part) listen(ctx context.Context, end context.CancelCauseFunc) {
 			return
 		}
 	}
+}
+
+// alive tells whether the last sign of life is recent. It is seen up to an interval
+// after it came, and counts as of the look before: hence two more than may be missing.
+func (p *part) alive() bool {
+	if p.spec.Heartbeat <= 0 {
+		return true
+	}
+	return time.Since(p.born)-time.Duration(p.heard.Load()) <= time.Duration(p.spec.Misses+2)*p.spec.Heartbeat
 }

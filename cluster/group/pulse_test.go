@@ -229,3 +229,31 @@ func loopback(up bool) error {
 	ifr.SetUint16(flags)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
 }
+
+func TestAReplicaWhoseProgramWasHeldUpDoesNotTrustItsGroupUntilItHearsOfIt(t *testing.T) {
+	s := prepare(t, "inproc", 1)
+	rare := spec(1)
+	rare.Heartbeat, rare.Misses = time.Hour, 3
+	s.open(rare)
+	r := s.replicas[0]
+	if number, alive := r.Membership(); number != s.g.Membership(0) || !alive {
+		t.Fatalf("it is member %d, and the client knows it as %d; alive: %v", number, s.g.Membership(0), alive)
+	}
+	r.HeldUp(6 * time.Hour)
+	if number, alive := r.Membership(); number != s.g.Membership(0) || alive {
+		t.Fatalf("after six hours it is member %d, alive: %v", number, alive)
+	}
+	check(t, s.g.Close())
+	wait(t, s.ctx(), r.Left())
+	if number, _ := r.Membership(); number != 0 {
+		t.Fatalf("without a group it is member %d", number)
+	}
+	often := spec(1)
+	often.Heartbeat, often.Misses = 5*time.Millisecond, 10000
+	s.open(often)
+	r.HeldUp(time.Hour)
+	for alive := false; !alive; _, alive = r.Membership() {
+		check(t, s.ctx().Err())
+		time.Sleep(time.Millisecond)
+	}
+}

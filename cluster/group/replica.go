@@ -150,6 +150,19 @@ func (r *Replica) Left() <-chan struct{} {
 	return r.part.left
 }
 
+// Membership is the number of the replica's part in its group, as the client knows
+// it, or 0 if it is in none. Alive is false when the client may have given up by now: no
+// sign of life was due to come so late, by this program's clock, though it was
+// held up itself.
+func (r *Replica) Membership() (number uint64, alive bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.part == nil || !r.part.busy() {
+		return 0, false
+	}
+	return r.part.id, r.part.alive()
+}
+
 // part is a replica's part in one group.
 //
 //	up ─ from the client or the replica before     down ─ to the next, or the client
@@ -174,6 +187,8 @@ type part struct {
 	joined         bool      // run has started
 	cancel         func()
 	ears           sync.WaitGroup // who listens to heartbeats
+	born           time.Time      // when it joined
+	heard          atomic.Int64   // nanoseconds from then on; the client lived, or later
 	left           chan struct{}
 	why            error  // of the end; for who has seen left
 	armed, execute uint64 // slots posted; messages executed (naive)
@@ -277,7 +292,7 @@ func (p *part) join(j Join) error {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	p.cancel, p.joined = func() { cancel(ErrClosed) }, true
+	p.cancel, p.joined, p.born = func() { cancel(ErrClosed) }, true, time.Now()
 	p.ears.Go(func() { p.listen(ctx, cancel) })
 	go p.run(ctx)
 	return nil

@@ -151,5 +151,10 @@ func (r *recovery) open(ctx context.Context) error {
 	if err := r.freeLocks(ctx); err != nil {
 		return err
 	}
-	return r.swapAll(ctx, "the gate", gateAt, 0, r.epoch, r.all())
+	for _, p := range r.replicas {
+		if err := r.swapAll(ctx, "the gate", gateAt, 0, r.group.Membership(p.index), p.one()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -18,7 +18,7 @@ import (
 //	 60  4  CRC-32C of bytes 8 to 59
 //	 64  8  epoch: number in the upper half, random in the lower
 //	 72  8  next: the epoch that its client is about to begin
-//	 80  8  gate: the epoch while the replica's own readers may read, else zero
+//	 80  8  gate: while the replica's own readers may read, the number of its part in the group, else zero
 //	 88  8  head: position of the oldest record that was not executed here
 //	 96 32  zero
 //	128     locks, 8 bytes each

@@ -55,20 +55,23 @@ func (r *Reader) View(ctx context.Context, locks []int, fn func(data []byte) err
 type visit struct {
 	*Reader
 	layout layout
+	number uint64 // of the replica's part in the group
 	epoch  uint64
 	held   []int
 }
 
-// begin waits until the gate is open.
+// begin waits until the gate is open. One that was open in another group is not:
+// that may have gone on without this replica.
 func (r *Reader) begin(ctx context.Context, b *backoff) (*visit, error) {
 	for {
-		if !r.serving() {
+		number, alive := r.replica.Membership()
+		if number == 0 {
 			return nil, ErrNotServing
 		}
-		if epoch := atomic.LoadUint64(r.word(gateAt)); epoch != 0 {
+		if alive && atomic.LoadUint64(r.word(gateAt)) == number {
 			l, formatted, err := parse(r.mem[:controlBytes])
 			if err == nil && formatted && l.memory == uint64(len(r.mem)) {
-				return &visit{Reader: r, layout: l, epoch: epoch}, nil
+				return &visit{Reader: r, layout: l, number: number, epoch: atomic.LoadUint64(r.word(epochAt))}, nil
 			}
 		}
 		if err := b.wait(ctx); err != nil {
@@ -77,24 +80,14 @@ func (r *Reader) begin(ctx context.Context, b *backoff) (*visit, error) {
 	}
 }
 
-// serving tells whether the replica's group is there.
-func (r *Reader) serving() bool {
-	left := r.replica.Left()
-	if left == nil {
-		return false
-	}
-	select {
-	case <-left:
-		return false
-	default:
-		return true
-	}
-}
-
 func (r *Reader) word(off uint64) *uint64 { return (*uint64)(unsafe.Pointer(&r.mem[off])) }
 
 // valid tells whether nothing but this epoch's client has changed the memory.
-func (v *visit) valid() bool { return atomic.LoadUint64(v.word(gateAt)) == v.epoch && v.serving() }
+func (v *visit) valid() bool {
+	number, alive := v.replica.Membership()
+	return alive && number == v.number && atomic.LoadUint64(v.word(gateAt)) == number &&
+		atomic.LoadUint64(v.word(epochAt)) == v.epoch // Else the gate was shut and opened meanwhile.
+}
 
 // run tells whether its result counts.
 func (v *visit) run(ctx context.Context, locks []int, fn func(data []byte) error) (done bool, err error) {
