@@ -58,6 +58,10 @@ func (l *Log) Append(ctx context.Context, entries ...Entry) (*Pending, error) {
 	if err := l.makeRoom(ctx, sizeOf(entries)); err != nil {
 		return nil, err
 	}
+	if err := l.enter(); err != nil {
+		return nil, err
+	}
+	defer l.runs.Done()
 	pos := l.tail // Only appenders change it.
 	bytes, moves := encode(pos, l.epoch, entries)
 	p := &Pending{log: l, pos: pos, end: pos + uint64(len(bytes)), moves: moves, executed: make(chan struct{})}

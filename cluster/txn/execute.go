@@ -26,6 +26,10 @@ func (l *Log) ExecuteAndAdvance(ctx context.Context) (int, error) {
 	if err := batch[len(batch)-1].Wait(ctx); err != nil {
 		return 0, err
 	}
+	if err := l.enter(); err != nil {
+		return 0, err
+	}
+	defer l.runs.Done()
 	if err := l.execute(batch); err != nil {
 		err = fmt.Errorf("txn: execute from %d on: %w", batch[0].pos, err)
 		l.fail(err)

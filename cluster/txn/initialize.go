@@ -71,6 +71,9 @@ func (r *replica) end() uint64    { return r.control.head + uint64(len(r.log)) }
 func (r *replica) one() group.Map { return group.Map(1) << r.index }
 
 func (r *recovery) run(ctx context.Context) error {
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
 	if err := r.inspect(ctx); err != nil {
 		return err
 	}
@@ -84,6 +87,16 @@ func (r *recovery) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// settle waits for what an earlier log of the same group has in flight: reads would overtake it.
+func (r *recovery) settle(ctx context.Context) error {
+	p, err := r.group.CAS(ctx, magicAt, 0, 0, 0)
+	if err != nil {
+		return err
+	}
+	_, err = p.Wait(ctx)
+	return err
 }
 
 func (r *recovery) current() (out []*replica) {

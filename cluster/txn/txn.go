@@ -105,13 +105,26 @@ func newLog(g *group.Group, l layout, c Config, epoch, at uint64) *Log {
 
 // Close ends the use of the log; the group stays the caller's. What was
 // appended and not executed is executed when the group is initialized again.
+// When Close returns, the log changes neither logs nor data any more.
 func (l *Log) Close() error {
+	l.fail(ErrClosed)
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
-	l.fail(ErrClosed)
 	l.cancel()
 	l.runs.Wait()
+	return nil
+}
+
+// enter is for who is about to change logs or data: Close waits until he says
+// runs.Done, which comes soon once the log's ctx is over.
+func (l *Log) enter() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return l.err
+	}
+	l.runs.Add(1)
 	return nil
 }
 

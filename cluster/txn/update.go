@@ -142,12 +142,9 @@ func (h *holding) finish(p *Pending) error {
 
 // later runs what must happen though nobody waits for it, before Close returns.
 func (l *Log) later(f func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	if l.enter() != nil {
 		return
 	}
-	l.runs.Add(1)
 	go func() {
 		defer l.runs.Done()
 		f()
