@@ -42,7 +42,7 @@ func Initialize(ctx context.Context, g *group.Group, c Config) (*Log, error) {
 //	exclude   the others say that they are incomplete
 //	level     current replicas get the records that some of them lack
 //	raise     a new epoch, first as next on all of them, then as theirs
-//	redo      every record from the least head on is executed, heads move to the end
+//	redo      every record from the least head on is executed, heads move to the end and leap
 //	copy      the rest get everything, and are members only then
 //	open      locks are free, readers may read
 type recovery struct {

@@ -105,6 +105,9 @@ func (r *recovery) scan(ctx context.Context) error {
 			return fmt.Errorf("scan the log of replica %d: %w", p.index, err)
 		}
 	}
+	if err := r.land(ctx); err != nil {
+		return err
+	}
 	r.compare()
 	return nil
 }

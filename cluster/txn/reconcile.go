@@ -83,7 +83,7 @@ func (r *recovery) raise(ctx context.Context) error {
 	return nil
 }
 
-// redo executes all records, from the least head on, on all.
+// redo executes all records, from the least head on, on all. Then the heads leap.
 func (r *recovery) redo(ctx context.Context) error {
 	for _, moves := range r.records {
 		if err := copyMoves(ctx, r.group, r.layout, moves); err != nil {
@@ -95,7 +95,7 @@ func (r *recovery) redo(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return r.leap(ctx)
 }
 
 // freeLocks makes every lock of every replica free in the new epoch. Readers of a

@@ -277,3 +277,50 @@ func TestANewMemberIsCopiedToWhileTransactionsGoOn(t *testing.T) {
 }
 
 func plainOf(log uint64) txn.Config { return txn.Config{LogBytes: log, Locks: accounts} }
+
+// Of two records on their way, a loss of power kept the second alone. It was dropped
+// with the first; it must not come back behind another record of the first one's size.
+func TestARecordThatWasDroppedStaysDropped(t *testing.T) {
+	for what, executed := range map[string]bool{"behind a record": false, "at the head": true} {
+		t.Run(what, func(t *testing.T) {
+			s := newScene(t, small, plain, 2)
+			check(t, s.l.AppendWait(s.ctx(), entry(0, "first")))
+			check(t, s.l.AppendWait(s.ctx(), entry(100, "second")))
+			s.close()
+			for _, m := range s.mems {
+				log := bytes.Index(m.Bytes()[:s.l.DataOffset()], []byte("first"))
+				if log < 0 {
+					t.Fatal("no record is in the log")
+				}
+				m.Bytes()[log] ^= 1
+			}
+			check(t, s.again(plain, 0, 1))
+			s.want(100, make([]byte, 6))
+			check(t, s.l.AppendWait(s.ctx(), entry(0, "other")))
+			if executed {
+				must(s.l.ExecuteAndAdvance(s.ctx()))(t)
+			}
+			s.close()
+			check(t, s.again(plain, 0, 1))
+			s.want(0, []byte("other"))
+			s.want(100, make([]byte, 6))
+		})
+	}
+}
+
+// A client dies when the head of the first replica has leapt, and the other's has not.
+func TestARecoveryThatDiesWhileHeadsLeapIsFinishedWithoutACopy(t *testing.T) {
+	s := newScene(t, small, plain, 2)
+	check(t, s.l.AppendWait(s.ctx(), entry(0, "kept")))
+	s.close()
+	check(t, s.again(plain, 0, 1))
+	s.close()
+	head := s.mems[1].Bytes()[88:]
+	binary.LittleEndian.PutUint64(head, binary.LittleEndian.Uint64(head)-plain.LogBytes-8)
+	c := plain
+	c.Progress = func(uint64, uint64) { t.Error("it is copied to like a stranger") }
+	check(t, s.again(c, 0, 1))
+	check(t, s.l.AppendWait(s.ctx(), entry(4, " and more")))
+	check(t, s.l.Drain(s.ctx()))
+	s.want(0, []byte("kept and more"))
+}
