@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/cluster/txn"
 )
 
@@ -143,4 +146,61 @@ func TestOpposedLocksDoNotDeadlock(t *testing.T) {
 	if total.Load() != 160 {
 		t.Fatalf("%d transactions ran", total.Load())
 	}
+}
+
+// Who waits for a lock of a transaction whose group breaks is told, too: the lock
+// is released by nobody.
+func TestWhoWaitsForALockHearsThatTheGroupIsBroken(t *testing.T) {
+	s := newScene(t, small, plain, 1)
+	first, second := make(chan error, 1), make(chan error, 1)
+	update := func(ended chan error, began func()) {
+		ended <- s.l.Update(s.ctx(), []int{0}, func(tx *txn.Tx) error {
+			began()
+			tx.Write(0, []byte("x"))
+			return nil
+		})
+	}
+	has, go1 := make(chan struct{}), make(chan struct{})
+	go update(first, func() { close(has); <-go1 })
+	<-has
+	go update(second, func() {})
+	for s.l.Waiting(0) < 2 {
+		runtime.Gosched()
+	}
+	check(t, s.net.Hold(s.spies[0].loop()))
+	close(go1)
+	for n, _ := s.l.Unexecuted(); n == 0; n, _ = s.l.Unexecuted() {
+		runtime.Gosched()
+	}
+	check(t, s.spies[0].Close())
+	for _, ended := range []chan error{first, second} {
+		if err := <-ended; !errors.Is(err, group.ErrBroken) {
+			t.Errorf("it ends with %v", err)
+		}
+	}
+}
+
+// A writer of a closed log still waits when the next log of the group begins.
+func TestAWriterOfAnEarlierLogLeavesNoMark(t *testing.T) {
+	s := newScene(t, small, plain, 2)
+	old := s.l
+	check(t, old.RdLock(s.ctx(), 0, 0))
+	ended := make(chan error, 1)
+	go func() { ended <- old.WrLock(s.ctx(), 1, 0) }()
+	for s.word(0, 0)&(1<<62) == 0 { // It has said that it waits.
+		runtime.Gosched()
+	}
+	check(t, old.Close())
+	s.l = must(txn.Initialize(s.ctx(), s.g, plain))(t)
+	if err := <-ended; err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("the writer ends with %v", err)
+	}
+	check(t, s.l.WrLock(s.ctx(), 1, 0))
+	check(t, s.l.Close())
+}
+
+func TestNobodyIsNeverGivenOutAsAnOwner(t *testing.T) {
+	s := newScene(t, small, plain, 1)
+	s.l.LastOwner(math.MaxUint32)
+	put(s, 0, "after four billion")
 }

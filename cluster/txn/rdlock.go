@@ -2,6 +2,7 @@ package txn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ostrodb/ostro/cluster/group"
@@ -16,7 +17,7 @@ func (l *Log) RdLock(ctx context.Context, replica, lock int) error {
 	var b backoff
 	err := l.change(ctx, l.layout.lock(lock), replica, freeWord(l.epoch), func(word uint64) (uint64, error) {
 		if shut(word) {
-			return word, b.wait(ctx)
+			return word, errors.Join(l.hopeless(), b.wait(ctx))
 		}
 		return word + 1, nil
 	})

@@ -82,6 +82,8 @@ type Log struct {
 	moved  chan struct{} // closed when the head has, and then another
 	work   chan struct{} // for the background executor
 	err    error
+	failed chan struct{} // closed with an error after which locks may be held for good
+	over   bool          // it is
 	closed bool
 	runs   sync.WaitGroup // goroutines that Close waits for
 
@@ -93,7 +95,7 @@ func newLog(g *group.Group, l layout, c Config, epoch, at uint64) *Log {
 	ctx, cancel := context.WithCancel(context.Background())
 	t := &Log{
 		layout: l, conf: c, epoch: epoch, ctx: ctx, cancel: cancel, group: g,
-		tail: at, head: at, moved: make(chan struct{}), work: make(chan struct{}, 1),
+		tail: at, head: at, moved: make(chan struct{}), work: make(chan struct{}, 1), failed: make(chan struct{}),
 		appending: newMutex(), executing: newMutex(), writers: newWriters(),
 	}
 	if c.Background {
@@ -164,7 +166,22 @@ func (l *Log) fail(err error) {
 	if l.err == nil {
 		l.err = err
 	}
+	if !l.over && !errors.Is(err, ErrMoved) {
+		l.over = true
+		close(l.failed)
+	}
 	l.wake()
+}
+
+// hopeless tells who waits for a lock whether it may never be released, and why.
+func (l *Log) hopeless() error {
+	select {
+	case <-l.failed:
+	case <-l.group.Broken():
+	default:
+		return nil
+	}
+	return l.Err()
 }
 
 // wake tells all who wait for the log to move. The caller has mu.

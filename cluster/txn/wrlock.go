@@ -20,7 +20,7 @@ func (l *Log) WrLock(ctx context.Context, o Owner, lock int) error {
 	if o == 0 {
 		return fmt.Errorf("%w: owner 0 is nobody", ErrRefused)
 	}
-	if err := l.writers.enter(ctx, lock); err != nil {
+	if err := l.enterLock(ctx, lock); err != nil {
 		return err
 	}
 	err := l.acquire(ctx, l.layout.lock(lock), writerWord(l.epoch, o))
@@ -30,6 +30,29 @@ func (l *Log) WrLock(ctx context.Context, o Owner, lock int) error {
 	}
 	l.writers.own(lock, o)
 	return nil
+}
+
+// enterLock waits for other writers of this client, as long as there is hope.
+func (l *Log) enterLock(ctx context.Context, lock int) error {
+	e := l.writers.join(lock)
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	var err error
+	select {
+	case e.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-l.failed:
+		err = l.Err()
+	case <-l.group.Broken():
+		err = l.Err()
+	}
+	l.writers.forget(lock)
+	return err
 }
 
 // WrUnlock releases a lock that the owner holds for writing.
@@ -53,7 +76,12 @@ func (l *Log) WrUnlock(ctx context.Context, o Owner, lock int) error {
 }
 
 // NewOwner gives out an owner that nobody else of this log has.
-func (l *Log) NewOwner() Owner { return Owner(l.lastID.Add(1)) }
+func (l *Log) NewOwner() Owner {
+	if o := l.lastID.Add(1); o != 0 {
+		return Owner(o)
+	}
+	return l.NewOwner() // Zero is nobody.
+}
 
 // Held is the locks that an owner holds for writing.
 func (l *Log) Held(o Owner) []int { return l.writers.heldBy(o) }
@@ -101,6 +129,9 @@ func (l *Log) acquire(ctx context.Context, off, mine uint64) error {
 		if err != nil || swapped == group.First(l.group.Replicas()) {
 			return err
 		}
+		if err := errors.Join(l.hopeless(), l.sameEpoch(found)); err != nil {
+			return errors.Join(err, l.unmark(ctx, off, marked))
+		}
 		if b.tries >= patientTries {
 			if marked, err = l.mark(ctx, off, found, swapped, marked); err != nil {
 				return err
@@ -110,6 +141,17 @@ func (l *Log) acquire(ctx context.Context, off, mine uint64) error {
 			return errors.Join(err, l.unmark(ctx, off, marked))
 		}
 	}
+}
+
+// sameEpoch tells whether all words are of the log's epoch. Others are not its to wait
+// for, nor to be marked: nobody would take the mark away.
+func (l *Log) sameEpoch(found [group.MaxReplicas]uint64) error {
+	for i := range l.group.Replicas() {
+		if !sameGeneration(found[i], l.epoch) {
+			return fmt.Errorf("%w: the word of replica %d is %x, not of epoch %d", ErrNotHeld, i, found[i], l.epoch>>32)
+		}
+	}
+	return nil
 }
 
 // try is one attempt: those that are marked hold another word. What succeeded in part is undone.
@@ -183,20 +225,17 @@ type writer struct {
 
 func newWriters() writers { return writers{mu: &sync.Mutex{}, at: map[int]*writer{}} }
 
-func (w writers) enter(ctx context.Context, lock int) error {
+// join counts a user of a lock. Whoever gets the turn leaves, whoever does not forgets.
+func (w writers) join(lock int) *writer {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	e := w.at[lock]
 	if e == nil {
 		e = &writer{turn: newMutex()}
 		w.at[lock] = e
 	}
 	e.users++
-	w.mu.Unlock()
-	err := e.turn.lock(ctx)
-	if err != nil {
-		w.forget(lock)
-	}
-	return err
+	return e
 }
 
 func (w writers) leave(lock int) {
