@@ -23,7 +23,7 @@ import (
 // is a crash like others. One replica of the group as it was last in use must be there.
 // The group is the caller's: he closes it after the log.
 func Initialize(ctx context.Context, g *group.Group, c Config) (*Log, error) {
-	if c.Batch == 0 {
+	if c.Batch <= 0 {
 		c.Batch = 64
 	}
 	r := &recovery{group: g, conf: c}

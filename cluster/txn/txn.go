@@ -50,7 +50,7 @@ type Config struct {
 	LogBytes uint64 // of the ring; default a quarter of the memory, at most 16 MiB
 	Locks    int    // default 64 for small memories, else 1024
 
-	// Batch is how many records are executed at once, at most; default 64.
+	// Batch is how many records are executed at once, at most; 64 if it is none.
 	Batch int
 	// Background executes records as they come, off the critical path. Without it,
 	// Update executes its own, and Append the oldest when it needs room.
