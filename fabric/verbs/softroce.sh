@@ -14,7 +14,7 @@ set -euo pipefail
 packages="qemu-system-x86 busybox-static cpio xz-utils zstd iproute2 ibverbs-providers libibverbs-dev gcc libc6-dev"
 kernels="linux-image-6.12-amd64 linux-image-amd64" # The first that apt knows.
 modules="udp_tunnel ip6_udp_tunnel configfs ib_core ib_cm iw_cm rdma_cm ib_uverbs rdma_ucm crc32_generic rdma_rxe dummy"
-cache=${SOFTROCE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ostro-softroce}
+cache=${SOFTROCE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/ostro-softroce}
 boot=${SOFTROCE_BOOT_SECONDS:-150} # Software emulation: 5 s on an idle machine, a minute on a loaded one.
 limit=${SOFTROCE_SECONDS:-300}
 PATH=$PATH:/usr/sbin:/sbin
@@ -110,8 +110,9 @@ for library in /usr/lib/*/libibverbs/librxe-rdmav*.so; do install "$library"; do
 cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
 cp "$cache"/*.ko "$root/modules/"
 install "$(realpath "$1")"
-binary=$(realpath "$1"); shift
-printf '%q ' "$binary" "$@" >"$root/command"
+cp -L "$1" "$root/subject" # Wherever it is here: the guest has a /tmp of its own.
+shift
+printf '%q ' /subject "$@" >"$root/command"
 cat >"$root/init" <<INIT
 #!/bin/busybox sh
 /bin/busybox --install -s /bin
