@@ -42,11 +42,14 @@ var openers = map[string]func(t testing.TB) func(name string) (fabric.Device, er
 	},
 }
 
+// providers are those that everywhere goes through.
+var providers = []string{"inproc", "shm", "tcp"}
+
 var modes = []group.Mode{group.Chain, group.NaiveEvents, group.NaivePolling, group.FanOut}
 
 // everywhere runs a test for every provider and mode.
 func everywhere(t *testing.T, f func(t *testing.T, provider string, mode group.Mode)) {
-	for _, provider := range []string{"inproc", "shm", "tcp"} {
+	for _, provider := range providers {
 		for _, mode := range modes {
 			t.Run(fmt.Sprintf("%s/%s", provider, mode), func(t *testing.T) { f(t, provider, mode) })
 		}
