@@ -105,7 +105,8 @@ func (c *CQ) WaitPast(ctx context.Context, count uint64) error {
 	return c.wait(ctx, func() bool { return c.count > count })
 }
 
-// wait looks now and then: software devices need the processor that polling takes.
+// wait looks now and then, ever less often: software devices need the processor
+// that polling takes, and many who wait for long would leave them none.
 func (c *CQ) wait(ctx context.Context, over func() bool) error {
 	for tries := 0; ; tries++ {
 		ready, err := c.look(over)
@@ -118,7 +119,7 @@ func (c *CQ) wait(ctx context.Context, over func() bool) error {
 		if tries < 100 {
 			runtime.Gosched()
 		} else {
-			time.Sleep(20 * time.Microsecond)
+			time.Sleep(20 * time.Microsecond << min((tries-100)/20, 6))
 		}
 	}
 }
