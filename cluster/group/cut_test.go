@@ -6,31 +6,10 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/inproc"
 	"github.com/ostrodb/ostro/fabric/nic"
 )
-
-// spy is a device that remembers its queue pairs, for faults to be put into them.
-type spy struct {
-	fabric.Device
-	qps []fabric.QP
-}
-
-type spyDomain struct {
-	fabric.Domain
-	spy *spy
-}
-
-func (s *spy) NewDomain(tenant string) (fabric.Domain, error) {
-	d, err := s.Device.NewDomain(tenant)
-	return spyDomain{d, s}, err
-}
-
-func (d spyDomain) NewQP(c fabric.QPConfig) (fabric.QP, error) {
-	q, err := d.Domain.NewQP(c)
-	d.spy.qps = append(d.spy.qps, q)
-	return q, err
-}
 
 // A message that is cut lies in a slot in part, and the rest there is of a former one.
 func TestAMessageCutAtAnyByteDoesNotRepeatAFormerOne(t *testing.T) {
@@ -38,7 +17,7 @@ func TestAMessageCutAtAnyByteDoesNotRepeatAFormerOne(t *testing.T) {
 	t.Cleanup(func() { check(t, net.Close()) })
 	open := func(name string) (fabric.Device, error) { return net.Device(name) }
 	s := &scene{t: t}
-	client := &spy{Device: device(t, open, "client")}
+	client := &fabrictest.Spy{Device: device(t, open, "client")}
 	for _, name := range []string{"first", "second"} {
 		mem := must(fabric.NewMemory(4096))(t)
 		t.Cleanup(func() { check(t, mem.Close()) })
@@ -50,12 +29,12 @@ func TestAMessageCutAtAnyByteDoesNotRepeatAFormerOne(t *testing.T) {
 		for _, m := range s.mems {
 			clear(m.Bytes())
 		}
-		client.qps = nil
+		client.Forget()
 		g := must(group.Open(s.ctx(), client, group.Spec{Window: 1, Slots: 2, MaxWrite: 16}, s.members()...))(t)
 		s.ok(g.Write(s.ctx(), 0, []byte("old")))
 		s.ok(g.Copy(s.ctx(), 100, 0, 3)) // In slot 1, and so is the one that is cut.
 		s.ok(g.Write(s.ctx(), 0, []byte("new")))
-		for _, q := range client.qps {
+		for _, q := range client.QPs() {
 			if q.Done() > 0 {
 				check(t, net.CutAfter(q, cut))
 			}
@@ -89,7 +68,7 @@ func TestAReadCutAtAnyByteFails(t *testing.T) {
 	t.Cleanup(func() { check(t, net.Close()) })
 	open := func(name string) (fabric.Device, error) { return net.Device(name) }
 	s := &scene{t: t}
-	client := &spy{Device: device(t, open, "client")}
+	client := &fabrictest.Spy{Device: device(t, open, "client")}
 	mem := must(fabric.NewMemory(4096))(t)
 	t.Cleanup(func() { check(t, mem.Close()) })
 	r := group.NewReplica(device(t, open, "replica"), mem)
@@ -97,9 +76,9 @@ func TestAReadCutAtAnyByteFails(t *testing.T) {
 	want := "forty bytes that are read in one request"
 	copy(mem.Bytes(), want)
 	for cut := uint64(0); ; cut++ {
-		client.qps = nil
+		client.Forget()
 		g := must(group.Open(s.ctx(), client, group.Spec{Window: 1, MaxWrite: 16}, r))(t)
-		for _, q := range client.qps {
+		for _, q := range client.QPs() {
 			check(t, net.CutAfter(q, cut))
 		}
 		got := make([]byte, len(want))

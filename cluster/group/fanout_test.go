@@ -6,38 +6,19 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/inproc"
 	"github.com/ostrodb/ostro/fabric/nic"
 )
 
-// plain is a device without WAIT and rings, as plain verbs are. It remembers the
-// queue pairs that were made with it.
-type plain struct {
-	fabric.Device
-	qps *[]fabric.QP
-}
+// plain is a device without WAIT and rings, as plain verbs are.
+type plain struct{ *fabrictest.Spy }
 
 func (p plain) Caps() fabric.Caps { return fabric.Caps{} }
 
-func (p plain) NewDomain(tenant string) (fabric.Domain, error) {
-	d, err := p.Device.NewDomain(tenant)
-	return plainDomain{d, p.qps}, err
-}
-
-type plainDomain struct {
-	fabric.Domain
-	qps *[]fabric.QP
-}
-
-func (d plainDomain) NewQP(c fabric.QPConfig) (fabric.QP, error) {
-	q, err := d.Domain.NewQP(c)
-	*d.qps = append(*d.qps, q)
-	return q, err
-}
-
 func TestAFabricWithoutWaitHasFanOutOnly(t *testing.T) {
 	s := prepare(t, "inproc", 2)
-	dev := plain{s.client, new([]fabric.QP)}
+	dev := plain{&fabrictest.Spy{Device: s.client}}
 	if _, err := group.Open(s.ctx(), dev, group.Spec{}, s.members()...); !errors.Is(err, fabric.ErrUnsupported) {
 		t.Fatalf("a chain without WAIT: %v", err)
 	}
@@ -55,9 +36,9 @@ func TestACopyThatWaitsForRoomEndsWithTheGroup(t *testing.T) {
 	defer mem.Close()
 	r := group.NewReplica(device(t, open, "replica"), mem)
 	defer r.Leave()
-	s, dev := &scene{t: t}, plain{device(t, open, "client"), new([]fabric.QP)}
+	s, dev := &scene{t: t}, plain{&fabrictest.Spy{Device: device(t, open, "client")}}
 	g := must(group.Open(s.ctx(), dev, group.Spec{Mode: group.FanOut, Window: 2, MaxWrite: 64}, r))(t)
-	check(t, n.Hold((*dev.qps)[1])) // The first one carries no operations.
+	check(t, n.Hold(dev.QPs()[1])) // The first one carries no operations.
 	closed := make(chan error)
 	go func() { closed <- g.Close() }()
 	if p, err := g.Copy(s.ctx(), 0, memoryBytes/2, memoryBytes/2); err == nil {

@@ -12,7 +12,7 @@ import (
 // group is not: what is issued now would come in between of what the next log does.
 func TestAClosedLogExecutesNothing(t *testing.T) {
 	s := newScene(t, small, plain, 1)
-	check(t, s.net.Hold(s.spies[0].loop()))
+	check(t, s.net.Hold(loop(s.spies[0])))
 	must(s.l.Append(s.ctx(), entry(0, "appended")))(t)
 	began, executed := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -22,7 +22,7 @@ func TestAClosedLogExecutesNothing(t *testing.T) {
 	}()
 	<-began
 	check(t, s.l.Close())
-	check(t, s.net.Release(s.spies[0].loop()))
+	check(t, s.net.Release(loop(s.spies[0])))
 	if err := <-executed; !errors.Is(err, txn.ErrClosed) {
 		t.Errorf("the execution ends with %v", err)
 	}
@@ -39,7 +39,7 @@ func TestALogWaitsForWhatTheOneBeforeItHasInFlight(t *testing.T) {
 	s := newScene(t, small, plain, 1)
 	check(t, s.l.AppendWait(s.ctx(), entry(0, "executed")))
 	_, bytes := s.l.Unexecuted()
-	check(t, s.net.Delay(s.spies[0].loop(), 10*time.Millisecond))
+	check(t, s.net.Delay(loop(s.spies[0]), 10*time.Millisecond))
 	must(s.g.CAS(s.ctx(), 88, 0, bytes, 1))(t) // As ExecuteAndAdvance does at its end.
 	check(t, s.l.Close())
 	l, err := txn.Initialize(s.ctx(), s.g, plain)

@@ -54,7 +54,7 @@ func (s *scene) cutAt(t *testing.T, cut uint64) (ended, whole bool) {
 	check(t, l.AppendWait(ctx, entry(400, "kept")))
 	check(t, l.WrLock(ctx, 7, 1))
 
-	check(t, s.net.CutAfter(s.spies[0].loop(), cut))
+	check(t, s.net.CutAfter(loop(s.spies[0]), cut))
 	err := l.AppendWait(ctx, txn.Entry{Offset: 10, Data: second[:30]}, txn.Entry{Offset: 300, Data: second[30:]})
 	acknowledged := err == nil
 	for n := 1; n > 0 && err == nil; {

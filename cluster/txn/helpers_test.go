@@ -10,6 +10,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/cluster/txn"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/inproc"
 	"github.com/ostrodb/ostro/fabric/nic"
 )
@@ -25,7 +26,7 @@ type scene struct {
 	spec     group.Spec
 	net      *inproc.Network
 	client   fabric.Device
-	spies    []*spy
+	spies    []*fabrictest.Spy
 	mems     []*fabric.Memory
 	replicas []*group.Replica
 	g        *group.Group
@@ -53,7 +54,7 @@ func prepareSized(t testing.TB, s group.Spec, n, bytes int) *scene {
 		mem := must(fabric.NewMemory(bytes))(t)
 		t.Cleanup(func() { check(t, mem.Close()) })
 		sc.mems = append(sc.mems, mem)
-		sc.spies = append(sc.spies, &spy{Device: sc.device(fmt.Sprintf("replica-%d", i))})
+		sc.spies = append(sc.spies, &fabrictest.Spy{Device: sc.device(fmt.Sprintf("replica-%d", i))})
 		sc.replicas = append(sc.replicas, group.NewReplica(sc.spies[i], mem))
 		t.Cleanup(func() { sc.replicas[i].Leave() })
 	}
@@ -89,7 +90,7 @@ func (s *scene) close() {
 func (s *scene) leave() {
 	for i, r := range s.replicas {
 		r.Leave()
-		s.spies[i].forget()
+		s.spies[i].Forget()
 	}
 }
 

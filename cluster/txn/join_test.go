@@ -30,7 +30,7 @@ func TestWhatIsExecutedWhileANewMemberCatchesUpIsCopiedToIt(t *testing.T) {
 		if done < total {
 			return
 		}
-		check(t, s.net.Delay(s.spies[0].loop(), 10*time.Millisecond))
+		check(t, s.net.Delay(loop(s.spies[0]), 10*time.Millisecond))
 		go func() {
 			_, err := s.l.ExecuteAndAdvance(s.ctx())
 			executed <- err

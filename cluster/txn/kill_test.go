@@ -13,7 +13,6 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/cluster/txn"
-	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/shm"
 )
 
@@ -287,5 +286,3 @@ func TestTransactionsGoOnWhileAllReplicasAreStopped(t *testing.T) {
 		}
 	}
 }
-
-var _ fabric.Device = (*spy)(nil)

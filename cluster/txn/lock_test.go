@@ -167,7 +167,7 @@ func TestWhoWaitsForALockHearsThatTheGroupIsBroken(t *testing.T) {
 	for s.l.Waiting(0) < 2 {
 		runtime.Gosched()
 	}
-	check(t, s.net.Hold(s.spies[0].loop()))
+	check(t, s.net.Hold(loop(s.spies[0])))
 	close(go1)
 	for n, _ := s.l.Unexecuted(); n == 0; n, _ = s.l.Unexecuted() {
 		runtime.Gosched()

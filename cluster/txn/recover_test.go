@@ -10,6 +10,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/cluster/txn"
+	"github.com/ostrodb/ostro/fabric/fabrictest"
 )
 
 var plain = txn.Config{LogBytes: 1024, Locks: 4}
@@ -36,7 +37,7 @@ func (s *scene) again(c txn.Config, in ...int) error {
 
 // reborn starts a replica's program anew on its memory.
 func (s *scene) reborn(i int) {
-	s.spies[i] = &spy{Device: s.device("reborn")}
+	s.spies[i] = &fabrictest.Spy{Device: s.device("reborn")}
 	s.replicas[i] = group.NewReplica(s.spies[i], s.mems[i])
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/cluster/txn"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/inproc"
 	"github.com/ostrodb/ostro/fabric/nic"
 )
@@ -76,7 +77,7 @@ type world struct {
 // place is where a replica lives, again and again.
 type place struct {
 	mem     *fabric.Memory
-	spy     *spy
+	spy     *fabrictest.Spy
 	replica *group.Replica
 	dying   chan struct{} // closed when it is dead
 }
@@ -121,7 +122,7 @@ func simulate(seed uint64) (err error) {
 func (w *world) settle(p *place) error {
 	w.born++
 	d, err := w.net.Device(fmt.Sprintf("device-%d", w.born))
-	p.spy, p.dying = &spy{Device: d}, nil
+	p.spy, p.dying = &fabrictest.Spy{Device: d}, nil
 	p.replica = group.NewReplica(p.spy, p.mem)
 	return err
 }
@@ -133,7 +134,7 @@ func (w *world) live() error {
 	if err != nil {
 		return err
 	}
-	client := &spy{Device: dev}
+	client := &fabrictest.Spy{Device: dev}
 	defer client.Close()
 	in := w.choose()
 	var members []group.Member
@@ -193,7 +194,7 @@ func (w *world) part(in []int) {
 	for _, i := range in {
 		p := w.places[i]
 		p.replica.Leave()
-		p.spy.forget()
+		p.spy.Forget()
 		if p.dying != nil {
 			<-p.dying
 		}
@@ -205,16 +206,16 @@ func (w *world) part(in []int) {
 }
 
 // harm makes a connection break after some bytes, or kills a replica at some time.
-func (w *world) harm(in []int, client *spy) {
+func (w *world) harm(in []int, client *fabrictest.Spy) {
 	p := w.places[in[w.IntN(len(in))]]
 	bytes := uint64(w.IntN(1 << (4 + w.IntN(10))))
 	switch w.IntN(6) {
 	case 0, 1, 2:
-		_ = w.net.CutAfter(p.spy.loop(), bytes)
+		_ = w.net.CutAfter(loop(p.spy), bytes)
 	case 3:
-		_ = w.net.CutAfter(p.spy.any(w.IntN(8)), bytes)
+		_ = w.net.CutAfter(oneOf(p.spy, w.IntN(8)), bytes)
 	case 4:
-		_ = w.net.CutAfter(client.any(w.IntN(8)), bytes)
+		_ = w.net.CutAfter(oneOf(client, w.IntN(8)), bytes)
 	case 5:
 		if p.dying != nil {
 			return

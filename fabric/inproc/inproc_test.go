@@ -29,20 +29,7 @@ func network(t testing.TB) *inproc.Network {
 
 func devices(t testing.TB, n *inproc.Network, names ...string) []fabric.Device {
 	t.Helper()
-	var out []fabric.Device
-	for _, name := range names {
-		d, err := n.Device(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		out = append(out, d)
-	}
-	return out
+	return fabrictest.Devices(t, n.Device, names...)
 }
 
 func TestInprocKeepsThePromisesOfTheFabric(t *testing.T) {

@@ -35,20 +35,7 @@ func serve(t testing.TB) string {
 
 func open(t testing.TB, path string, names ...string) []fabric.Device {
 	t.Helper()
-	var out []fabric.Device
-	for _, name := range names {
-		d, err := shm.Open(path, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := d.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		out = append(out, d)
-	}
-	return out
+	return fabrictest.Devices(t, func(name string) (fabric.Device, error) { return shm.Open(path, name) }, names...)
 }
 
 func TestShmKeepsThePromisesOfTheFabric(t *testing.T) {

@@ -24,16 +24,7 @@ func host(t testing.TB, secret string) *tcp.Host {
 
 func device(t testing.TB, h *tcp.Host, name string) fabric.Device {
 	t.Helper()
-	d, err := h.Device(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return fabrictest.Devices(t, h.Device, name)[0]
 }
 
 func TestTCPKeepsThePromisesOfTheFabric(t *testing.T) {
