@@ -81,7 +81,7 @@ func advise(err error) string {
 	case isNet && op.Op == "dial" && errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens there: start a server with `ostro server`, or name another one with -h and -p"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return "the disk is full: free some space or set --disk-limit"
+		return "the disk is full: free some space, or choose another one"
 	case errors.Is(err, syscall.EMFILE):
 		return "raise the limit of open files with `ulimit -n`"
 	case errors.Is(err, record.ErrCorrupt):
