@@ -51,7 +51,9 @@ var Rungs = []string{
 
 	"cluster/view",
 	"cluster/meta",
+	"cluster/peer",
 	"cluster/replica",
+	"cluster/coordinator",
 	"cluster/group",
 	"cluster/txn",
 	"cluster/migrate",
