@@ -117,6 +117,12 @@ type Options struct {
 	DiskBytes int64
 	// CheckpointEvery is the pause between automatic checkpoints; 0 is none.
 	CheckpointEvery time.Duration
+	// Cluster says that other nodes may import this store's log. Then a database
+	// has the same table for ever, Truncate deletes key by key, and Swap is refused.
+	Cluster bool
+	// KeepResults is how long the result of an operation is kept for another
+	// attempt; 3 minutes. See Session.Once.
+	KeepResults time.Duration
 	Logger          *slog.Logger
 	Progress        func(Progress)
 
