@@ -11,14 +11,40 @@ import (
 // A value that is large for a segment is cut into chunks, records of a table
 // of their own:
 //
-//	record   key -> total u64, id u64, chunk bytes u32        (flag: chunked)
-//	chunk    id u64, number u32 -> key length u16, key, table u32, bytes
+//	record   key -> total u64, id u64, chunk bytes u32, log u64        (flag: chunked)
+//	chunk    id u64, number u32, log u64 -> key length u16, key, table u32, bytes
 //
 // A chunk lies in its key's slot, so it moves with it. It is written before
-// the record, and it is alive as long as the record names its id: the cleaner
+// the record, and it is alive as long as the record names its value: the cleaner
 // looks there, for after a crash chunks may be left of a record that never was.
+//
+// The log is the one that the value was written to first. Ids are that log's, so
+// no two values have the same name, wherever they are imported. A store in memory
+// has no log id; there, and in files from before it was written, it is left out.
 
-const manifestBytes = 20
+const (
+	manifestBytes = 28
+	chunkKeyBytes = 20
+	logNameBytes  = 8 // less, if the log is left out
+)
+
+// valueName names a large value in all logs.
+type valueName struct {
+	log record.LogID
+	id  uint64
+}
+
+// chunkOf reads the name of a chunk.
+func chunkOf(key []byte) (of valueName, ok bool) {
+	if len(key) != chunkKeyBytes && len(key) != chunkKeyBytes-logNameBytes {
+		return of, false
+	}
+	of.id = binary.LittleEndian.Uint64(key)
+	if len(key) == chunkKeyBytes {
+		of.log = record.LogID(binary.LittleEndian.Uint64(key[12:]))
+	}
+	return of, true
+}
 
 // chunkBytes is the largest piece of a value.
 func (st *Store) chunkBytes() int { return st.opts.SegmentBytes / 32 }
@@ -26,39 +52,60 @@ func (st *Store) chunkBytes() int { return st.opts.SegmentBytes / 32 }
 // manifest is the value of a chunked record.
 type manifest struct {
 	total uint64
-	id    uint64
+	of    valueName
 	piece uint32
 }
 
-func (m manifest) encode(b []byte) {
+// encode makes the value of the record.
+func (m manifest) encode(a *arena) []byte {
+	b := a.alloc(manifestBytes)
 	binary.LittleEndian.PutUint64(b, m.total)
-	binary.LittleEndian.PutUint64(b[8:], m.id)
+	binary.LittleEndian.PutUint64(b[8:], m.of.id)
 	binary.LittleEndian.PutUint32(b[16:], m.piece)
+	if m.of.log == 0 {
+		return b[:manifestBytes-logNameBytes]
+	}
+	binary.LittleEndian.PutUint64(b[20:], uint64(m.of.log))
+	return b
 }
 
 // decodeManifest reads a manifest; ok is false if b is none.
 func decodeManifest(b []byte) (m manifest, ok bool) {
-	if len(b) != manifestBytes {
+	if len(b) != manifestBytes && len(b) != manifestBytes-logNameBytes {
 		return m, false
 	}
-	m = manifest{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint32(b[16:])}
+	m.total, m.piece = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[16:])
+	m.of.id = binary.LittleEndian.Uint64(b[8:])
+	if len(b) == manifestBytes {
+		m.of.log = record.LogID(binary.LittleEndian.Uint64(b[20:]))
+	}
 	return m, m.piece > 0 && m.total <= MaxValueBytes
 }
 
 func (m manifest) chunks() int { return int((m.total + uint64(m.piece) - 1) / uint64(m.piece)) }
 
 // chunkKey names chunk n, in the slot of its record.
-func chunkKey(place record.Place, id uint64, n int, buf *[12]byte) Key {
-	binary.LittleEndian.PutUint64(buf[:], id)
+func chunkKey(place record.Place, of valueName, n int, buf *[chunkKeyBytes]byte) Key {
+	binary.LittleEndian.PutUint64(buf[:], of.id)
 	binary.LittleEndian.PutUint32(buf[8:], uint32(n))
-	return Key{Place: chunkPlace(place, buf[:]), Table: chunkTable, Bytes: buf[:], in: &noTable}
+	binary.LittleEndian.PutUint64(buf[12:], uint64(of.log))
+	b := buf[:]
+	if of.log == 0 {
+		b = buf[:chunkKeyBytes-logNameBytes]
+	}
+	return Key{Place: chunkPlace(place, b), Table: chunkTable, Bytes: b, in: &noTable}
 }
 
 // chunkPlace keeps the slot of the record's place.
 func chunkPlace(place record.Place, chunk []byte) record.Place {
-	const slotMask = ^record.Place(1<<50 - 1)
-	return place&slotMask | record.PlaceOf(chunkTable, chunk)&^slotMask
+	return inSlotOf(place, record.PlaceOf(chunkTable, chunk))
 }
+
+// inSlotOf moves a place to the slot of another.
+func inSlotOf(slot, p record.Place) record.Place { return slot&^slotRest | p&slotRest }
+
+// slotRest is what of a place is not its slot.
+const slotRest = record.Place(1<<50 - 1)
 
 // noTable takes the counts of chunks, which are no keys.
 var noTable = table{counts: make([]tableCount, 64)}
@@ -78,8 +125,8 @@ func (ss *Session) putLarge(k *Key, e entry, expect *View) Status {
 
 // writeChunks cuts e's value into chunks and leaves the manifest in it.
 func (ss *Session) writeChunks(k *Key, e *entry) Status {
-	m := manifest{total: uint64(len(e.value)), id: ss.st.chunkIDs.Add(1), piece: uint32(ss.st.chunkBytes())}
-	ss.chunking.CompareAndSwap(0, m.id)
+	m := manifest{total: uint64(len(e.value)), of: valueName{ss.st.opts.LogID, ss.st.chunkIDs.Add(1)}, piece: uint32(ss.st.chunkBytes())}
+	ss.chunking.CompareAndSwap(0, m.of.id)
 	body := make([]byte, 0, 2+len(k.Bytes)+4+int(m.piece))
 	for n := range m.chunks() {
 		from := n * int(m.piece)
@@ -87,20 +134,18 @@ func (ss *Session) writeChunks(k *Key, e *entry) Status {
 		body = append(body, k.Bytes...)
 		body = binary.LittleEndian.AppendUint32(body, uint32(k.Table))
 		body = append(body, e.value[from:min(from+int(m.piece), len(e.value))]...)
-		var buf [12]byte
-		ck := chunkKey(k.Place, m.id, n, &buf)
+		var buf [chunkKeyBytes]byte
+		ck := chunkKey(k.Place, m.of, n, &buf)
 		ce := entry{Header: record.Header{Type: record.TypePut, Table: chunkTable}, value: body}
 		if st := ss.putChunk(&ck, &ce); st != OK {
 			m.total = uint64(from)
-			e.value = ss.arena.alloc(manifestBytes)
-			m.encode(e.value)
+			e.value = m.encode(&ss.arena)
 			ss.dropChunks(k.Place, e.value)
 			return st
 		}
 		ss.sealChunks()
 	}
-	e.value = ss.arena.alloc(manifestBytes)
-	m.encode(e.value)
+	e.value = m.encode(&ss.arena)
 	e.Chunked = true
 	return OK
 }
@@ -111,11 +156,14 @@ func (st *Store) beingWritten(p record.Ptr) bool {
 	if p.Table() != chunkTable {
 		return false
 	}
-	id := binary.LittleEndian.Uint64(p.Key())
+	of, _ := chunkOf(p.Key())
+	if of.log != st.opts.LogID {
+		return false
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for ss := range st.open {
-		if first := ss.chunking.Load(); first != 0 && first <= id {
+		if first := ss.chunking.Load(); first != 0 && first <= of.id {
 			return true
 		}
 	}
@@ -182,8 +230,8 @@ func (ss *Session) assembleKey(v View, b []byte, place record.Place) (View, Stat
 	}
 	v.Value = make([]byte, 0, m.total)
 	for n := range m.chunks() {
-		var buf [12]byte
-		k := chunkKey(place, m.id, n, &buf)
+		var buf [chunkKeyBytes]byte
+		k := chunkKey(place, m.of, n, &buf)
 		c, st := ss.Get(&k)
 		_, _, body, ok := chunkBody(c.Value)
 		if st != OK || !ok {
@@ -198,9 +246,9 @@ func (ss *Session) assembleKey(v View, b []byte, place record.Place) (View, Stat
 func (ss *Session) haveChunks(m manifest, place record.Place) Status {
 	all := OK
 	for n := range m.chunks() {
-		var buf [12]byte
+		var buf [chunkKeyBytes]byte
 		var pr index.Probe
-		k := chunkKey(place, m.id, n, &buf)
+		k := chunkKey(place, m.of, n, &buf)
 		switch _, st := ss.find(&k, &pr); st {
 		case Cold:
 			all = Cold

@@ -364,7 +364,8 @@ func (c *cleaning) orphan(p record.Ptr) bool {
 		return st == NotFound
 	}
 	m, ok := decodeManifest(parent.Value())
-	return !ok || !parent.Chunked() || m.id != binary.LittleEndian.Uint64(p.Key())
+	of, _ := chunkOf(p.Key())
+	return !ok || !parent.Chunked() || m.of != of
 }
 
 // expire drops an expired record. Older records of its key may be around, so a

@@ -44,8 +44,8 @@ func (ss *Session) dropChunks(place record.Place, b []byte) {
 	}
 	fetches, cold := len(ss.cold), false
 	for n := range m.chunks() {
-		var buf [12]byte
-		k := chunkKey(place, m.id, n, &buf)
+		var buf [chunkKeyBytes]byte
+		k := chunkKey(place, m.of, n, &buf)
 		cold = ss.dropChunk(&k) == Cold || cold
 	}
 	if cold {
@@ -74,8 +74,8 @@ func (ss *Session) dropChunk(k *Key) Status {
 func (st *Store) dropDoomed(ctx context.Context, ss *Session) {
 	for _, v := range st.doomed.take() {
 		for n := range v.chunks() {
-			var buf [12]byte
-			k := chunkKey(v.place, v.id, n, &buf)
+			var buf [chunkKeyBytes]byte
+			k := chunkKey(v.place, v.of, n, &buf)
 			if err := ss.dropCold(ctx, &k); err != nil {
 				st.opts.Logger.Warn("a piece of a deleted value stays on disk", "error", err)
 				return

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -298,12 +297,12 @@ func expires(p record.Ptr) int { return b2i(p.Type() == record.TypePut && p.HasE
 
 // noteChunk keeps new chunks from getting the ids of old ones.
 func (st *Store) noteChunk(p record.Ptr) {
-	if len(p.Key()) != 12 {
+	of, ok := chunkOf(p.Key())
+	if !ok || of.log != st.opts.LogID {
 		return
 	}
-	id := binary.LittleEndian.Uint64(p.Key())
-	for old := st.chunkIDs.Load(); old < id; old = st.chunkIDs.Load() {
-		if st.chunkIDs.CompareAndSwap(old, id) {
+	for old := st.chunkIDs.Load(); old < of.id; old = st.chunkIDs.Load() {
+		if st.chunkIDs.CompareAndSwap(old, of.id) {
 			return
 		}
 	}

@@ -112,7 +112,7 @@ func (ss *Session) Usage(k *Key) (int, Status) {
 	}
 	n := p.Length() + indexShareBytes
 	if m, ok := decodeManifest(p.Value()); ok && p.Chunked() {
-		n += int(m.total) + m.chunks()*(record.HeaderBytes+12+6+len(k.Bytes)+indexShareBytes)
+		n += int(m.total) + m.chunks()*(record.HeaderBytes+chunkKeyBytes+6+len(k.Bytes)+indexShareBytes)
 	}
 	return n, OK
 }
