@@ -1,8 +1,10 @@
 package redis
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync/atomic"
 	"time"
 )
@@ -28,6 +30,17 @@ type Config struct {
 
 	SlowlogThresholdMicros int64 // commands that take longer are logged; default 10,000; negative: none; LogEverything: all
 	SlowlogMaxLen          int   // default 128
+
+	// Cluster makes the server a node of a cluster; default nil, a server on its own.
+	Cluster Cluster
+	// ClusterWait is how long a command waits for a range that is being recovered before
+	// it fails with CLUSTERDOWN; default 30 s.
+	ClusterWait time.Duration
+	// Proxy has commands for other nodes' keys forwarded there instead of sending
+	// the client away with MOVED, for clients that do not know clusters.
+	Proxy bool
+	// ProxyDial connects to other nodes' Redis ports; default plain TCP to Node.Address.
+	ProxyDial func(ctx context.Context, n Node) (net.Conn, error)
 
 	Logger *slog.Logger // default: discard
 }
@@ -84,6 +97,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxQueryBytes, 1<<30)
 	setDefault(&c.SlowlogThresholdMicros, 10_000)
 	setDefault(&c.SlowlogMaxLen, 128)
+	setDefault(&c.ClusterWait, 30*time.Second)
 	if c.SlowlogThresholdMicros == LogEverything {
 		c.SlowlogThresholdMicros = 0
 	}
