@@ -12,6 +12,9 @@
 //	PREFIX/lineage/S/T/PLACE   Lineage
 //	PREFIX/recoveries/LOG      Recovery
 //	PREFIX/coordinator/LEASE   who is, or wants to be, coordinator
+//	PREFIX/marks/ID            Marks of a node
+//	PREFIX/wishes/ID           Wish of an operator, for the coordinator
+//	PREFIX/progress/LOG/WHO    Progress of a recovery, by heir or coordinator
 //
 // Invariants:
 //   - Every change is one transaction. It holds only if nothing that it was

@@ -20,6 +20,9 @@ const (
 	dirLineage     = "lineage/"
 	dirRecoveries  = "recoveries/"
 	dirCoordinator = "coordinator/"
+	dirMarks       = "marks/"
+	dirWishes      = "wishes/"
+	dirProgress    = "progress/"
 )
 
 func keyNode(n view.NodeID) string      { return dirNodes + string(n) }
@@ -27,6 +30,12 @@ func keyAlive(n view.NodeID) string     { return dirAlive + string(n) }
 func keyLog(l record.LogID) string      { return fmt.Sprintf("%s%016x", dirLogs, uint64(l)) }
 func keyRecovery(l record.LogID) string { return fmt.Sprintf("%s%016x", dirRecoveries, uint64(l)) }
 func keyTable(t record.TableID) string  { return fmt.Sprintf("%s%08x", dirTables, uint32(t)) }
+
+func keyMarks(n view.NodeID) string     { return dirMarks + string(n) }
+func keyWish(n view.NodeID) string      { return dirWishes + string(n) }
+func keyProgress(l record.LogID, by string) string {
+	return fmt.Sprintf("%s%016x/%s", dirProgress, uint64(l), by)
+}
 
 // keyLineage is unique: what a source gave away it cannot give away again.
 func keyLineage(l Lineage) string {

@@ -74,6 +74,10 @@ func (s *Store) enter(ctx context.Context, n Node, lease *Lease) (*Member, error
 		if err := e.put(keyNode(n.ID), n); err != nil {
 			return err
 		}
+		// Who comes back was not lost.
+		if err := e.mark(n.ID, func(m *Marks) { m.Lost = false }); err != nil {
+			return err
+		}
 		return e.put(keyAlive(n.ID), Presence{Started: time.Now().UTC()}, clientv3.WithLease(lease.id))
 	})
 	if err != nil {

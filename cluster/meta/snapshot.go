@@ -26,6 +26,10 @@ type Snapshot struct {
 	Recoveries map[record.LogID]Recovery
 	// Coordinator is empty while nobody is.
 	Coordinator view.NodeID
+	Marks       map[view.NodeID]Marks
+	Wishes      map[view.NodeID]Wish
+	// Progress of recoveries, by log and by who tells of it.
+	Progress map[record.LogID]map[string]Progress
 
 	lastTable record.TableID
 	raw       pairs
@@ -60,8 +64,14 @@ func (s *Snapshot) arriving(n view.NodeID) view.Ranges {
 	return ranges
 }
 
+// Arriving returns what a node owns and does not have whole yet: it serves none of it.
+func (s *Snapshot) Arriving(n view.NodeID) view.Ranges { return s.arriving(n) }
+
 // Living returns nodes that have a lease, sorted.
 func (s *Snapshot) Living() []view.NodeID { return slices.Sorted(maps.Keys(s.Alive)) }
+
+// IsAlive tells whether a node has a lease.
+func (s *Snapshot) IsAlive(n view.NodeID) bool { return s.alive(n) }
 
 func (s *Snapshot) alive(n view.NodeID) bool {
 	_, ok := s.Alive[n]
@@ -87,7 +97,9 @@ func snapshotOf(raw pairs, revision int64) (*Snapshot, error) {
 		Nodes:    map[view.NodeID]Node{}, Alive: map[view.NodeID]Presence{},
 		Logs: map[record.LogID]Log{}, Tables: map[record.TableID]Table{},
 		Recoveries: map[record.LogID]Recovery{},
-		raw:        raw,
+		Marks:      map[view.NodeID]Marks{}, Wishes: map[view.NodeID]Wish{},
+		Progress: map[record.LogID]map[string]Progress{},
+		raw:      raw,
 	}
 	var first int64
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
@@ -122,6 +134,12 @@ func (s *Snapshot) decode(key string, value []byte) error {
 		return into(s.Tables, value, func(t Table) record.TableID { return t.ID })
 	case dir == dirRecoveries:
 		return into(s.Recoveries, value, func(r Recovery) record.LogID { return r.Log })
+	case dir == dirMarks:
+		return into(s.Marks, value, func(Marks) view.NodeID { return name })
+	case dir == dirWishes:
+		return into(s.Wishes, value, func(Wish) view.NodeID { return name })
+	case strings.HasPrefix(key, dirProgress):
+		return s.decodeProgress(string(name), value)
 	case strings.HasPrefix(key, dirLineage):
 		var l Lineage
 		err := json.Unmarshal(value, &l)

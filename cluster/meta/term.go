@@ -220,8 +220,28 @@ func (t *Term) Finish(ctx context.Context, log record.LogID) error {
 			return fmt.Errorf("the recovery of %s goes on: wait for its heirs", r.Node)
 		}
 		e.delete(keyRecovery(log))
+		for by := range e.seen.Progress[log] {
+			e.delete(keyProgress(log, by))
+		}
 		return nil
 	})
+}
+
+// SetPlan says what the heirs of a recovery replay. The first plan stays; the one that holds is returned.
+func (t *Term) SetPlan(ctx context.Context, log record.LogID, p Plan) (Plan, error) {
+	err := t.change(ctx, func(e *edit) error {
+		r, ok := e.seen.Recoveries[log]
+		switch {
+		case !ok:
+			return fmt.Errorf("there is no recovery of the log %016x: it has ended", uint64(log))
+		case r.Plan != nil:
+			p = *r.Plan
+			return nil
+		}
+		r.Plan = &p
+		return e.put(keyRecovery(log), r)
+	})
+	return p, err
 }
 
 // Remove forgets a node that is not alive and owns nothing. Its view number stays.
@@ -238,6 +258,11 @@ func (t *Term) Remove(ctx context.Context, n view.NodeID) error {
 		e.need(keyAlive(n))
 		e.need(keyMap)
 		e.delete(keyNode(n))
+		for _, key := range []string{keyMarks(n), keyWish(n)} {
+			if e.seen.raw.modified(key) != 0 {
+				e.delete(key)
+			}
+		}
 		return nil
 	})
 }

@@ -15,6 +15,9 @@ type Settings struct {
 	LeaseMillis int `json:"leaseMillis"`
 	// SegmentBytes is the size of a segment.
 	SegmentBytes int `json:"segmentBytes"`
+	// MinNodes is how many nodes there must be before the space is dealt out to them.
+	// 0: as many as are there once no other has come for a few seconds.
+	MinNodes int `json:"minNodes,omitempty"`
 }
 
 // DefaultSettings are those of a cluster that nobody configured.
@@ -49,6 +52,12 @@ type Log struct {
 	ReplicaVersion uint64 `json:"replicaVersion"`
 	// Retired says that others have taken the log over. Nobody may serve from it again.
 	Retired bool `json:"retired,omitempty"`
+	// Backups are all nodes that may hold replicas which a recovery needs. A node is
+	// here before it gets its first one.
+	Backups []view.NodeID `json:"backups,omitempty"`
+	// Copies is how many backups every segment of the log has. So a recovery can go
+	// without all but Copies-1 of the Backups and still find a copy of each.
+	Copies int `json:"copies"`
 }
 
 // Table is a set of keys with a name. Numbers are never used twice.
@@ -79,6 +88,17 @@ type Recovery struct {
 	// Yielding are living nodes that lost ranges by it. An heir serves those
 	// only after they have said that they are in their new view.
 	Yielding []view.NodeID `json:"yielding,omitempty"`
+	// Plan is what all heirs replay. It is written once, after all backups that could be
+	// asked had closed the log to its primary.
+	Plan *Plan `json:"plan,omitempty"`
+}
+
+// Plan is which part of a dead log counts: so a batch is recovered by all heirs or by none.
+type Plan struct {
+	// Cut is the last batch that does.
+	Cut record.BatchID `json:"cut"`
+	// Roster numbers the list of the log's segments that was the newest.
+	Roster uint64 `json:"roster"`
 }
 
 // Part is what one heir takes.

@@ -1,0 +1,31 @@
+package meta
+
+import "github.com/ostrodb/ostro/cluster/view"
+
+// Recoverable tells whether a node's log can be recovered, given which backups have answered,
+// and if not, whom to wait for: the node itself, or backups.
+//
+// Every segment has Copies backups. So while fewer than Copies are silent, one of each
+// segment's has answered. Who is lost for good is silent and not waited for; what only it had is lost
+// with it. But the node itself has everything, and so only an operator who gave it up, too, makes us go on
+// without what may be missing.
+func (s *Snapshot) Recoverable(n view.NodeID, answered func(view.NodeID) bool) (waitFor []view.NodeID, ok bool) {
+	log := s.Logs[s.Nodes[n].Log]
+	silent := 0
+	for _, b := range log.Backups {
+		if answered(b) {
+			continue
+		}
+		silent++
+		if !s.Lost(b) {
+			waitFor = append(waitFor, b)
+		}
+	}
+	switch {
+	case silent < log.Copies:
+		return nil, true
+	case s.Lost(n):
+		return waitFor, len(waitFor) == 0
+	}
+	return append([]view.NodeID{n}, waitFor...), false
+}
