@@ -24,6 +24,7 @@ func (l *loader) check() {
 	c.checkNetwork(wrong)
 	c.checkTLS(wrong)
 	c.checkData(wrong)
+	c.checkCluster(wrong)
 	if c.AdminAddr != "" {
 		if _, _, err := net.SplitHostPort(c.AdminAddr); err != nil {
 			wrong("admin-addr", "must be HOST:PORT such as 127.0.0.1:9736, not %q", c.AdminAddr)

@@ -47,6 +47,22 @@ type Config struct {
 	MemoryLimit  Budget       // for records and index
 	MemoryPolicy store.Policy // what happens at the limit
 
+	// Cluster.
+	Cluster           string        // etcd://host,host/name where the cluster's metadata is; empty: a server on its own
+	NodeID            string        // this node's name for as long as its data lives; empty: made once and kept in Dir
+	Zone              string        // copies of a segment are spread over zones: a rack, a data centre
+	ClusterPort       int           // for other nodes and native clients; 0: Port + 10000
+	AnnounceAddr      string        // host at which others reach this node; empty: the first of Bind
+	Fabric            string        // URLs of package fabric/provider; empty: tcp, in this process
+	Replication       string        // one-sided, rpc
+	ClusterSecretFile string        // what peers prove themselves with; empty: a secret that is kept in etcd
+	Proxy             bool          // forward commands for other nodes' keys instead of sending clients there
+	Native            bool          // serve native clients on the cluster port
+	NativePort        int           // for native clients of a server on its own; 0: none
+	ClusterReplicas   int           // of a new cluster: copies of every segment, the primary's included
+	ClusterMinNodes   int           // of a new cluster: how many nodes share the space at first; 0: those that come within seconds
+	ClusterLease      time.Duration // of a new cluster: how long a silent node counts as alive
+
 	// Operations.
 	AdminAddr string // metrics, health, pprof; empty: off
 	LogLevel  string // debug, info, warn, error
@@ -74,6 +90,11 @@ func Default() Config {
 
 		MemoryLimit:  Budget{Percent: 75},
 		MemoryPolicy: store.Spill,
+
+		Replication:     "one-sided",
+		Native:          true,
+		ClusterReplicas: 3,
+		ClusterLease:    2 * time.Second,
 
 		AdminAddr: "127.0.0.1:9736",
 		LogLevel:  "info",

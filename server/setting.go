@@ -44,7 +44,7 @@ func (s Setting) Shown() string {
 // Settings lists all settings of c in the order in which people read them.
 // Setting a Value changes c.
 func (c *Config) Settings() []Setting {
-	const network, data, memory, operations = "Network", "Data", "Memory", "Operations"
+	const network, data, memory, cluster, operations = "Network", "Data", "Memory", "Cluster", "Operations"
 	return []Setting{
 		{network, "bind", "addresses to listen on, separated by commas; a leading - means: if this machine has it", false, listValue{&c.Bind}},
 		{network, "port", "port for Redis clients; 0 turns it off", false, intValue{&c.Port}},
@@ -74,6 +74,21 @@ func (c *Config) Settings() []Setting {
 
 		{memory, "memory-limit", "memory for records and index: a size such as 2GB or a share of the machine's such as 75%", false, parsedValue[Budget]{&c.MemoryLimit, ParseBudget, "size"}},
 		{memory, "memory-policy", "at the limit: spill to disk, refuse writes, or evict like a cache", false, parsedValue[store.Policy]{&c.MemoryPolicy, store.ParsePolicy, "policy"}},
+
+		{cluster, "cluster", "make this server a node of a cluster whose metadata is at etcd://host[:port],.../[name]; empty: a server on its own", false, textValue{&c.Cluster}},
+		{cluster, "node-id", "this node's name; empty: one is made and kept in the data directory", false, textValue{&c.NodeID}},
+		{cluster, "zone", "where this node stands, such as a rack; copies are spread over zones", false, textValue{&c.Zone}},
+		{cluster, "cluster-port", "port for other nodes and for native clients; 0: port + 10000", false, intValue{&c.ClusterPort}},
+		{cluster, "announce-addr", "host at which nodes and clients reach this node; empty: the first of bind", false, textValue{&c.AnnounceAddr}},
+		{cluster, "fabric", "how memory of other nodes is written: shm:///run/ostro/nic.sock, tcp://host:port, verbs://device, the first that works; empty: tcp in this process", false, textValue{&c.Fabric}},
+		{cluster, "replication", "one-sided writes into backups' memory, or rpc, which costs the backups' CPUs and is there to compare", false, choiceValue{&c.Replication, []string{"one-sided", "rpc"}}},
+		{cluster, "cluster-secret-file", "file with the secret that all nodes share; empty: one that is kept in etcd", false, textValue{&c.ClusterSecretFile}},
+		{cluster, "proxy", "forward commands for other nodes' keys, for clients that do not know clusters", false, boolValue{&c.Proxy}},
+		{cluster, "native", "serve native clients on the cluster port", false, boolValue{&c.Native}},
+		{cluster, "native-port", "port for native clients of a server on its own; 0: none", false, intValue{&c.NativePort}},
+		{cluster, "cluster-replicas", "of a new cluster: how many copies of everything there are, the owner's included", false, intValue{&c.ClusterReplicas}},
+		{cluster, "cluster-min-nodes", "of a new cluster: how many nodes must be there before they share the keys; 0: those that come within a few seconds", false, intValue{&c.ClusterMinNodes}},
+		{cluster, "cluster-lease", "of a new cluster: how long a silent node counts as alive", false, durationValue{&c.ClusterLease}},
 
 		{operations, "admin-addr", "where to serve /metrics, /healthz, /readyz and /debug/pprof; empty turns it off", false, textValue{&c.AdminAddr}},
 		{operations, "log-level", "debug, info, warn or error", false, choiceValue{&c.LogLevel, []string{"debug", "info", "warn", "error"}}},

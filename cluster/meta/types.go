@@ -33,6 +33,8 @@ type Node struct {
 	ID            view.NodeID  `json:"id"`
 	Address       string       `json:"address"`
 	RedisAddress  string       `json:"redisAddress,omitempty"`
+	RedisTLS      string       `json:"redisTLS,omitempty"` // its encrypted Redis port
+	AdminAddress  string       `json:"adminAddress,omitempty"`
 	Zone          string       `json:"zone,omitempty"`
 	CapacityBytes uint64       `json:"capacityBytes"`
 	Log           record.LogID `json:"log"`
