@@ -13,18 +13,22 @@ import (
 // Conn is a client's connection. It sends what it is told and nothing else: no
 // retries, no hidden commands.
 type Conn struct {
-	net net.Conn
-	w   *bufio.Writer
-	r   *resp.ReplyReader
+	net      net.Conn
+	w        *bufio.Writer
+	r        *resp.ReplyReader
+	patience time.Duration
 }
 
 // Dial connects to a server that serves.
-func (s *Server) Dial() (*Conn, error) {
-	c, err := net.DialTimeout("tcp", s.addr, Patience)
+func (s *Server) Dial() (*Conn, error) { return Connect(s.addr, Patience) }
+
+// Connect connects to an address. Whatever takes longer than patience fails.
+func Connect(addr string, patience time.Duration) (*Conn, error) {
+	c, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return nil, err
 	}
-	return &Conn{net: c, w: bufio.NewWriterSize(c, 64<<10), r: resp.NewReplyReader(c)}, nil
+	return &Conn{net: c, w: bufio.NewWriterSize(c, 64<<10), r: resp.NewReplyReader(c), patience: patience}, nil
 }
 
 // Send queues a command; Flush sends what is queued.
@@ -41,7 +45,7 @@ func (c *Conn) Send(args ...string) error {
 		c.w.WriteString(a)
 		c.w.WriteString("\r\n")
 	}
-	return c.net.SetDeadline(time.Now().Add(Patience))
+	return c.net.SetDeadline(time.Now().Add(c.patience))
 }
 
 // Flush sends what is queued.
