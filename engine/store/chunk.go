@@ -151,10 +151,14 @@ func (ss *Session) writeChunks(k *Key, e *entry) Status {
 }
 
 // beingWritten tells whether p is a chunk of a value whose record is still to
-// come: its id is not below that of the oldest value under way.
+// come: its id is not below that of the oldest value under way. While a log is
+// imported, any may be.
 func (st *Store) beingWritten(p record.Ptr) bool {
 	if p.Table() != chunkTable {
 		return false
+	}
+	if st.imports.any() {
+		return true // It may be an imported one.
 	}
 	of, _ := chunkOf(p.Key())
 	if of.log != st.opts.LogID {

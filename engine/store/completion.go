@@ -1,6 +1,12 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"errors"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+var errNotBuilt = errors.New("not built yet")
 
 // OpID names an operation of a client: it is the same in every attempt.
 type OpID struct{ Client, Seq uint64 }
@@ -27,13 +33,13 @@ type Effect struct {
 // find a condition true that was answered to be false. Cold asks to run it again, as
 // with every operation.
 func (ss *Session) Once(k *Key, id OpID, f func(old *View, exists bool) Effect) (result []byte, again bool, st Status) {
-	return nil, false, ss.fail(errNoImport)
+	return nil, false, ss.fail(errNotBuilt)
 }
 
 // Completed gives the result of an operation on a key at place that was run;
 // NotFound if it was not, or if that is too long ago.
 func (ss *Session) Completed(place record.Place, id OpID) ([]byte, Status) {
-	return nil, ss.fail(errNoImport)
+	return nil, ss.fail(errNotBuilt)
 }
 
 // OpKey names the record of an operation, for transactions of several keys: Lock
@@ -41,8 +47,8 @@ func (ss *Session) Completed(place record.Place, id OpID) ([]byte, Status) {
 func (ss *Session) OpKey(place record.Place, id OpID) Key { return Key{} }
 
 // Complete records the result of the operation op in the open transaction.
-func (ss *Session) Complete(op *Key, result []byte) Status { return ss.fail(errNoImport) }
+func (ss *Session) Complete(op *Key, result []byte) Status { return ss.fail(errNotBuilt) }
 
 // Forget drops the record of an operation whose answer has arrived: there will
 // be no other attempt. Without it the record goes by time.
-func (ss *Session) Forget(place record.Place, id OpID) Status { return ss.fail(errNoImport) }
+func (ss *Session) Forget(place record.Place, id OpID) Status { return ss.fail(errNotBuilt) }

@@ -45,13 +45,19 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 // remove takes a record of version ver out of the index, and notes so in the
 // log if the log will ever be replayed. Conflict asks for another look.
 func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr, ver uint64) Status {
+	ss.st.noteRemoval(k, ver)
+	return ss.removeAs(k, pr, old, ver, ver+1)
+}
+
+// removeAs is remove by a deletion of version as.
+func (ss *Session) removeAs(k *Key, pr *index.Probe, old record.Ptr, ver, as uint64) Status {
 	at := pr.Address()
 	lock := !ss.st.opts.logged() && !ss.st.log.Frozen(at)
 	if lock && !old.LockVersion(ver) || !lock && versionOf(old) != ver {
 		return Conflict
 	}
-	ss.st.floors.raise(k.Place, ver+1)
-	st := ss.bury(k, ver+1, func(record.Address) bool { return ss.st.ix.Remove(pr) })
+	ss.st.floors.raise(k.Place, as)
+	st := ss.bury(k, as, func(record.Address) bool { return ss.st.ix.Remove(pr) })
 	if st != OK {
 		if lock {
 			old.UnlockVersion(ver)

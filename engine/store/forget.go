@@ -73,6 +73,7 @@ func (c *cleaning) forgetRecord(place record.Place, p record.Ptr, pr *index.Prob
 	ver := versionOf(p)
 	c.st.floors.raise(place, ver+1)
 	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
+	c.st.noteRemoval(&k, ver)
 	switch st := c.forgetKey(&k, pr, ver+1); st {
 	case Conflict:
 		return false, nil

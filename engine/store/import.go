@@ -3,6 +3,9 @@ package store
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -25,7 +28,21 @@ import (
 // If several logs may have records of a place, as when an heir died half-way, all
 // of them go through one Importer before any of them is given up: each may have
 // the tombstones of another's records.
-type Importer struct{}
+//
+// How it works: records go to a head and into the index at once if they are the
+// newest so far. Tombstones are remembered, and what is below one goes in the
+// end: an older record of its key may come at any time. So may the removal of a record
+// that expires meanwhile; see noteRemoval. Pieces of large values are taken at once,
+// their records in the end, when all pieces must be there.
+type Importer struct {
+	st   *Store
+	owns func(record.Place) bool
+
+	mu      sync.Mutex
+	workers []*ImportWorker
+	late    graveyard // removals by others while it goes on
+	over    bool
+}
 
 // ImportOptions say what is imported.
 type ImportOptions struct {
@@ -41,30 +58,148 @@ type ImportStats struct {
 	Tombstones int64 // that are remembered until Finish
 }
 
-var errNoImport = errors.New("not built yet")
+var errImportOver = errors.New("the import is over: begin another one")
 
 // NewImporter begins an import.
-func (st *Store) NewImporter(o ImportOptions) (*Importer, error) { return nil, errNoImport }
+func (st *Store) NewImporter(o ImportOptions) (*Importer, error) {
+	if st.closed.Load() {
+		return nil, ErrClosed
+	}
+	im := &Importer{st: st, owns: o.Owns}
+	if im.owns == nil {
+		im.owns = func(record.Place) bool { return true }
+	}
+	st.imports.add(im)
+	return im, nil
+}
 
 // ImportWorker is one goroutine's part of an import.
-type ImportWorker struct{}
+type ImportWorker struct {
+	im *Importer
+	ss *Session
+
+	tombs  graveyard
+	fronts [][]byte // records of large values
+	values largeValues
+	ahead  importBatch
+	stats  struct{ entries, taken, bytes, tombstones atomic.Int64 }
+}
 
 // NewWorker gives a goroutine its part.
-func (im *Importer) NewWorker() (*ImportWorker, error) { return nil, errNoImport }
+func (im *Importer) NewWorker() (*ImportWorker, error) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	if im.over {
+		return nil, errImportOver
+	}
+	ss, err := im.st.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	w := &ImportWorker{im: im, ss: ss}
+	im.workers = append(im.workers, w)
+	return w, nil
+}
 
 // Import takes entries as they lie one after the other in a segment, from any
 // entry on. They are whole: record.Scan accepted them. Seals, headers and what
 // belongs to no place are passed over. It waits for memory and for cold records
 // as need be, and keeps nothing of entries.
-func (w *ImportWorker) Import(ctx context.Context, entries []byte) error { return errNoImport }
-
-// Finish ends an import after all workers have: large values become visible,
-// what was deleted goes, and all of it is as durable as the store promises. After
-// an error it may be called again.
-func (im *Importer) Finish(ctx context.Context) error { return errNoImport }
+func (w *ImportWorker) Import(ctx context.Context, entries []byte) error {
+	for entries = aligned(entries); len(entries) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		w.ss.Begin()
+		rest := w.some(entries)
+		w.ss.Seal()
+		w.ss.End()
+		if err := w.slowly(ctx); err != nil {
+			return err
+		}
+		entries = rest
+	}
+	return nil
+}
 
 // Abort gives an import up. What was taken stays, and must not be shown.
-func (im *Importer) Abort() {}
+func (im *Importer) Abort() { im.end() }
+
+// end lets the store forget the import.
+func (im *Importer) end() {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	if im.over {
+		return
+	}
+	im.over = true
+	im.st.imports.remove(im)
+	for _, w := range im.workers {
+		w.ss.Close()
+	}
+}
 
 // Stats tells how far it has come.
-func (im *Importer) Stats() ImportStats { return ImportStats{} }
+func (im *Importer) Stats() (sum ImportStats) {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	for _, w := range im.workers {
+		sum.Entries += w.stats.entries.Load()
+		sum.Taken += w.stats.taken.Load()
+		sum.Bytes += w.stats.bytes.Load()
+		sum.Tombstones += w.stats.tombstones.Load()
+	}
+	return sum
+}
+
+// imports are the importers that are at work. Others look there after they have
+// seen a record: as an importer is listed before it shows its first one, who has
+// seen one of its records finds it.
+type imports struct {
+	mu   sync.Mutex
+	open atomic.Pointer[[]*Importer] // nil if there are none
+}
+
+func (is *imports) add(im *Importer) {
+	is.change(func(all []*Importer) []*Importer { return append(all, im) })
+}
+
+func (is *imports) remove(im *Importer) {
+	is.change(func(all []*Importer) []*Importer {
+		return slices.DeleteFunc(all, func(o *Importer) bool { return o == im })
+	})
+}
+
+func (is *imports) change(f func([]*Importer) []*Importer) {
+	is.mu.Lock()
+	defer is.mu.Unlock()
+	var all []*Importer
+	if old := is.open.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	if all = f(all); len(all) == 0 {
+		is.open.Store(nil)
+		return
+	}
+	is.open.Store(&all)
+}
+
+// any tells whether an import goes on.
+func (is *imports) any() bool { return is.open.Load() != nil }
+
+// noteRemoval is called before a record of k, of version ver, is removed by whoever:
+// importers must not bring older ones back. If it is not removed in the end,
+// no harm is done.
+func (st *Store) noteRemoval(k *Key, ver uint64) {
+	all := st.imports.open.Load()
+	if all == nil || k.Table == chunkTable {
+		return
+	}
+	for _, im := range *all {
+		if im.owns(k.Place) {
+			im.mu.Lock()
+			im.late.add(k.Table, ver, k.Bytes)
+			im.mu.Unlock()
+		}
+	}
+}

@@ -123,8 +123,8 @@ type Options struct {
 	// KeepResults is how long the result of an operation is kept for another
 	// attempt; 3 minutes. See Session.Once.
 	KeepResults time.Duration
-	Logger          *slog.Logger
-	Progress        func(Progress)
+	Logger      *slog.Logger
+	Progress    func(Progress)
 
 	indexBytes int64 // the most that the index takes, in tests; 0: what the system gives
 }

@@ -31,6 +31,7 @@ type Store struct {
 	graves   *graves
 	revisits *revisits
 	chunkIDs atomic.Uint64
+	imports  imports
 	limit    atomic.Int64 // memory, in bytes
 	policy   atomic.Uint32
 

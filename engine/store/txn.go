@@ -427,6 +427,7 @@ func (ss *Session) showPut(lk *lockedKey, a record.Address) {
 }
 
 func (ss *Session) showDelete(lk *lockedKey) {
+	ss.st.noteRemoval(&lk.key, lk.ver)
 	ss.st.floors.raise(lk.key.Place, lk.ver+1)
 	was := lk.pr.Address()
 	ss.st.ix.RemoveLocked(&lk.pr)

@@ -1,0 +1,301 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"unsafe"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// importSteps is how many batches of entries are taken inside one guard, and end
+// up in one batch of the log.
+const importSteps = 8
+
+// importItem is an entry to be taken.
+type importItem struct {
+	key Key
+	p   record.Ptr
+}
+
+// importBatch is what a worker is at.
+type importBatch struct {
+	n     int
+	items [batchKeys]importItem
+	slow  []importItem // what could not be done without waiting
+	err   error
+}
+
+// aligned gives b, or a copy of it that lies as entries must.
+func aligned(b []byte) []byte {
+	if uintptr(unsafe.Pointer(unsafe.SliceData(b)))%8 == 0 {
+		return b
+	}
+	return slices.Clone(b)
+}
+
+// some takes a few entries and returns the rest.
+func (w *ImportWorker) some(entries []byte) []byte {
+	for range importSteps {
+		entries = w.list(entries)
+		w.approach()
+		w.takeAll()
+		if len(entries) == 0 || w.ahead.err != nil {
+			break
+		}
+	}
+	return entries
+}
+
+// list lists the next entries that are to be taken, and returns the rest. It asks
+// for their buckets.
+func (w *ImportWorker) list(entries []byte) []byte {
+	w.ahead.n = 0
+	seen := int64(0)
+	for w.ahead.n < batchKeys && len(entries) > 0 {
+		if entries[0] == 0 {
+			entries = nil // The segment ends here.
+			break
+		}
+		p := record.PtrOf(entries)
+		entries = entries[p.Length():]
+		seen++
+		it := &w.ahead.items[w.ahead.n]
+		if w.wants(p, it) {
+			w.ss.ix.Approach(it.key.Place)
+			w.ahead.n++
+		}
+	}
+	w.stats.entries.Add(seen)
+	return entries
+}
+
+// wants tells whether an entry is to be taken now, and leaves it in it.
+func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
+	switch p.Type() {
+	case record.TypePut:
+		if p.Table() == chunkTable {
+			return w.wantsChunk(p, it)
+		}
+	case record.TypeTombstone:
+	default:
+		return false
+	}
+	t := w.ss.tables.byID(p.Table())
+	if t == nil {
+		return false
+	}
+	it.p, it.key = p, Key{Place: record.PlaceOf(p.Table(), p.Key()), Table: p.Table(), Bytes: p.Key(), in: t}
+	switch {
+	case !w.im.owns(it.key.Place):
+		return false
+	case w.ss.expired(p) && p.Type() == record.TypePut:
+		w.bury(it) // What is older than it must not come back.
+		return false
+	case p.Chunked():
+		w.fronts = append(w.fronts, slices.Clone(p.Bytes()))
+		return false
+	}
+	return true
+}
+
+// wantsChunk notes a piece of a large value.
+func (w *ImportWorker) wantsChunk(p record.Ptr, it *importItem) bool {
+	key, t, _, ok := chunkBody(p.Value())
+	of, named := chunkOf(p.Key())
+	if !ok || !named || p.Type() != record.TypePut || w.ss.tables.byID(t) == nil {
+		return false
+	}
+	place := record.PlaceOf(t, key)
+	if !w.im.owns(place) {
+		return false
+	}
+	w.values.note(of, t, key, chunkNumber(p.Key()))
+	it.p, it.key = p, Key{Place: chunkPlace(place, p.Key()), Table: chunkTable, Bytes: p.Key(), in: &noTable}
+	return true
+}
+
+// bury remembers that all of a key below an entry's version is dead.
+func (w *ImportWorker) bury(it *importItem) {
+	ver := it.p.Version()
+	w.ss.st.floors.raise(it.key.Place, ver)
+	w.tombs.add(it.key.Table, ver, it.key.Bytes)
+	w.stats.tombstones.Add(1)
+}
+
+// approach asks for the records that the index has of what is listed.
+func (w *ImportWorker) approach() {
+	for i := range w.ahead.n {
+		if a := w.ss.ix.First(w.ahead.items[i].key.Place); a != 0 {
+			if p := w.ss.log.See(a).Entry(); !p.IsNil() {
+				w.ss.fetchLines(p)
+			}
+		}
+	}
+}
+
+// takeAll takes what is listed, as far as nothing has to be waited for.
+func (w *ImportWorker) takeAll() {
+	if w.ahead.n == 0 {
+		return
+	}
+	h := w.ss.head
+	h.Lock()
+	defer h.Unlock()
+	for i := range w.ahead.n {
+		it := &w.ahead.items[i]
+		var pr index.Probe
+		w.ss.ix.Seek(it.key.Place, &pr)
+		old, st := w.ss.match(&it.key, &pr, reading) // It does not wait, as find would: the head is ours.
+		if done := w.take(it, &pr, old, st); !done {
+			w.ahead.slow = append(w.ahead.slow, *it)
+		}
+	}
+}
+
+// take takes an entry after match has told what is there. The caller holds the
+// head. Not done asks for another look, after a wait if the session wants a fetch.
+func (w *ImportWorker) take(it *importItem, pr *index.Probe, old record.Ptr, st Status) (done bool) {
+	if it.p.Type() == record.TypeTombstone {
+		if st != OK || versionOf(old) < it.p.Version() {
+			w.bury(it)
+		}
+		return true
+	}
+	switch {
+	case st == Cold || st == Conflict:
+		return false
+	case st == OK && versionOf(old) >= it.p.Version():
+		return true
+	case st == OK && old.Chunked():
+		return false // Its pieces go with it, which is not for here.
+	}
+	return w.install(it, pr, old)
+}
+
+// install appends a copy of an entry and makes it the index's. The caller holds
+// the head.
+func (w *ImportWorker) install(it *importItem, pr *index.Probe, old record.Ptr) (done bool) {
+	ss, n := w.ss, it.p.Length()
+	if most := ss.st.log.MaxEntry(); n > most {
+		w.fail(errForeignSegments)
+		return true
+	}
+	at, ver := pr.Address(), versionOf(old)
+	lock := !old.IsNil() && !ss.st.logged && !ss.st.log.Frozen(at)
+	if lock && !old.LockVersion(ver) {
+		return false
+	}
+	a, room, err := ss.head.Reserve(n)
+	if err == nil {
+		copy(room, it.p.Bytes())
+		if done, err = w.show(pr, old, a); done {
+			ss.head.Keep(n)
+			w.account(it, old, at)
+			return true
+		}
+		ss.head.Undo(n)
+	}
+	if lock {
+		old.UnlockVersion(ver)
+	}
+	if err != nil && ss.fail(err) != Cold {
+		w.fail(err)
+		return true
+	}
+	return false
+}
+
+// show points the index at a.
+func (w *ImportWorker) show(pr *index.Probe, old record.Ptr, a record.Address) (bool, error) {
+	if !old.IsNil() {
+		return w.ss.ix.Update(pr, a), nil
+	}
+	switch w.ss.ix.Insert(pr, a) {
+	case index.Inserted:
+		return true, nil
+	case index.Full:
+		return false, ErrIndexFull
+	}
+	return false, nil
+}
+
+// account counts an entry that was taken in place of old, which was at at.
+func (w *ImportWorker) account(it *importItem, old record.Ptr, at record.Address) {
+	keys, expire := 1, expires(it.p)
+	if !old.IsNil() {
+		w.ss.head.Died(at, uint32(old.Length()))
+		keys, expire = 0, expire-expires(old)
+	}
+	it.key.in.count(w.ss.n, keys, expire)
+	w.stats.taken.Add(1)
+	w.stats.bytes.Add(int64(it.p.Length()))
+}
+
+func (w *ImportWorker) fail(err error) {
+	if w.ahead.err == nil {
+		w.ahead.err = err
+	}
+}
+
+// slowly takes what could not be taken at once. It is called outside of a guard.
+func (w *ImportWorker) slowly(ctx context.Context) error {
+	for len(w.ahead.slow) > 0 && w.ahead.err == nil {
+		if err := w.wait(ctx); err != nil {
+			return err
+		}
+		w.ss.Begin()
+		left := w.ahead.slow[:0]
+		for i := range w.ahead.slow {
+			if it := w.ahead.slow[i]; !w.patiently(&it) {
+				left = append(left, it)
+			}
+		}
+		w.ahead.slow = left
+		w.ss.Seal()
+		w.ss.End()
+	}
+	err := w.ahead.err
+	w.ahead.err, w.ahead.slow = nil, w.ahead.slow[:0]
+	return err
+}
+
+// wait waits for what the session wants, if it wants something.
+func (w *ImportWorker) wait(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(w.ss.cold) > 0 || w.ss.noRoom {
+		return w.ss.Fetch(ctx)
+	}
+	return nil
+}
+
+// patiently takes an entry, and looks again as often as others are faster; not
+// done if it has to wait for a fetch.
+func (w *ImportWorker) patiently(it *importItem) (done bool) {
+	for round := 0; ; round++ {
+		var pr index.Probe
+		old, st := w.ss.find(&it.key, &pr)
+		if st == Cold {
+			return false
+		}
+		if st == OK && versionOf(old) >= it.p.Version() {
+			return true
+		}
+		w.ss.head.Lock()
+		done := w.install(it, &pr, old)
+		w.ss.head.Unlock()
+		if done {
+			if w.ahead.err == nil && !old.IsNil() && old.Chunked() {
+				w.ss.dropChunks(record.PlaceOf(old.Table(), old.Key()), old.Value())
+			}
+			return true
+		}
+		if w.ss.noRoom {
+			return false
+		}
+		yield(round)
+	}
+}

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Finish ends an import after all workers have: large values become visible,
+// what was deleted goes, and all of it is as durable as the store promises. After
+// an error it may be called again.
+func (im *Importer) Finish(ctx context.Context) error {
+	workers, err := im.finishing()
+	if err != nil {
+		return err
+	}
+	var large largeValues
+	for _, w := range workers {
+		large.merge(w.values)
+	}
+	if err := each(workers, func(w *ImportWorker) error { return w.showLarge(ctx, large) }); err != nil {
+		return err
+	}
+	late := im.removals() // After the last record was taken: later ones cannot hide an older one.
+	if err := each(workers, func(w *ImportWorker) error { return w.removeDead(ctx, &w.tombs) }); err != nil {
+		return err
+	}
+	last := workers[0]
+	if err := last.removeDead(ctx, &late); err != nil {
+		return err
+	}
+	im.st.imports.remove(im) // From here on the cleaner knows what is dead by itself.
+	if err := last.dropUnnamed(ctx, large); err != nil {
+		return err
+	}
+	if err := last.settle(); err != nil {
+		return err
+	}
+	im.end()
+	return nil
+}
+
+// finishing gives the workers, at least one.
+func (im *Importer) finishing() ([]*ImportWorker, error) {
+	im.mu.Lock()
+	none := len(im.workers) == 0
+	im.mu.Unlock()
+	if none {
+		if _, err := im.NewWorker(); err != nil {
+			return nil, err
+		}
+	}
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	if im.over {
+		return nil, errImportOver
+	}
+	return slices.Clone(im.workers), nil
+}
+
+// removals gives what others removed so far.
+func (im *Importer) removals() graveyard {
+	im.mu.Lock()
+	defer im.mu.Unlock()
+	return graveyard{slices.Clone(im.late.slabs)}
+}
+
+// each runs f for all workers at once.
+func each(workers []*ImportWorker, f func(*ImportWorker) error) error {
+	errs := make([]error, len(workers))
+	var wg sync.WaitGroup
+	for i, w := range workers {
+		wg.Go(func() { errs[i] = f(w) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// removeDead removes the records that are below a remembered tombstone.
+func (w *ImportWorker) removeDead(ctx context.Context, g *graveyard) error {
+	graves := make([]grave, 0, batchKeys)
+	var err error
+	g.all(func(one grave) bool {
+		if graves = append(graves, one); len(graves) == batchKeys {
+			err = w.removeSome(ctx, graves)
+			graves = graves[:0]
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	return w.removeSome(ctx, graves)
+}
+
+// removeSome is removeDead for up to batchKeys of them.
+func (w *ImportWorker) removeSome(ctx context.Context, graves []grave) error {
+	var keys [batchKeys]Key
+	for i, g := range graves {
+		keys[i] = Key{Place: record.PlaceOf(g.table, g.key), Table: g.table, Bytes: g.key, in: w.ss.tables.byID(g.table)}
+	}
+	for done := 0; done < len(graves); {
+		w.ss.Begin()
+		w.ss.Prefetch(keys[done:len(graves)])
+		st := OK
+		for ; done < len(graves); done++ {
+			if st = w.removeBelow(&keys[done], graves[done].ver); st != OK {
+				break
+			}
+		}
+		w.ss.Seal()
+		w.ss.End()
+		switch st {
+		case OK:
+		case Cold:
+			if err := w.wait(ctx); err != nil {
+				return err
+			}
+		default:
+			return w.ss.Err()
+		}
+	}
+	return ctx.Err()
+}
+
+// removeBelow removes k's record if its version is below ver. OK: there is no
+// such record any more.
+func (w *ImportWorker) removeBelow(k *Key, ver uint64) Status {
+	if k.in == nil {
+		return OK // Its table is gone, and with it all records.
+	}
+	for round := 0; ; round++ {
+		var pr index.Probe
+		old, st := w.ss.find(k, &pr)
+		switch {
+		case st == NotFound:
+			return OK
+		case st != OK:
+			return st
+		}
+		was := versionOf(old)
+		if was >= ver {
+			return OK
+		}
+		if st := w.ss.removeAs(k, &pr, old, was, ver); st != Conflict {
+			return st
+		}
+		yield(round)
+	}
+}
+
+// settle waits until all that was imported is durable.
+func (w *ImportWorker) settle() error {
+	w.ss.st.log.SealAll()
+	return w.ss.WaitDurable(Ticket{w.ss.st.log.Last()})
+}
