@@ -1,7 +1,6 @@
 package hlog
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -29,16 +28,20 @@ type Head struct {
 	beyond bool // the open segment is beyond what memory allows
 
 	reach reach // belongs to the holder of log.order
+	trail trail
 
 	sealed   atomic.Uint64 // position up to which batches are sealed
 	batch    atomic.Uint64 // number of the last of them
 	syncedTo atomic.Uint64 // position up to which they are safe from loss of power
+	copiedTo atomic.Uint64 // position up to which they are in every copy
 	dead     deadBytes
 }
 
 func newHead(l *Log, n int) (*Head, error) {
 	dead, err := newDeadBytes()
-	return &Head{log: l, n: n, dead: dead}, err
+	h := &Head{log: l, n: n, dead: dead}
+	h.trail.oldest.Store(noBatch)
+	return h, err
 }
 
 // Lock takes the head for a few appends. Nothing that waits may be done under it.
@@ -51,8 +54,8 @@ func (h *Head) Unlock() { h.mu.Unlock() }
 // entry becomes part of the log by Keep; without it the room is given to the
 // next Reserve. The caller holds the lock.
 func (h *Head) Reserve(n int) (record.Address, []byte, error) {
-	if err := h.log.SyncError(); err != nil {
-		return 0, nil, fmt.Errorf("nothing can be written after a failed sync; restart when the disk is well: %w", err)
+	if f := h.log.failed.Load(); f != nil {
+		return 0, nil, f.write
 	}
 	if h.beyond {
 		if err := h.log.opts.Room(false); err != nil {
@@ -73,7 +76,7 @@ func (h *Head) Reserve(n int) (record.Address, []byte, error) {
 // be written to make some. What it opens is for nothing else.
 func (h *Head) ReserveBeyond(n int) (record.Address, []byte, error) {
 	if h.full(n) {
-		next, err := h.log.makeSegment()
+		next, err := h.log.takeReserve()
 		if err != nil {
 			return 0, nil, err
 		}
@@ -116,20 +119,21 @@ func (h *Head) Seal() record.BatchID {
 		if h.log.opts.Logged {
 			h.putSeal(false)
 		}
-		h.published()
+		h.published(false)
 	}
 	return h.Batch()
 }
 
-// published tells everybody that the batch is whole.
-func (h *Head) published() {
+// published tells everybody that the batch is whole, and whether it is the last
+// of its segment.
+func (h *Head) published(closed bool) {
 	h.sealed.Store(h.start + uint64(h.off))
-	if tail := h.log.opts.Tail; tail != nil {
-		tail(h.seg, h.from, h.off)
-	}
+	from := h.from
 	h.from = h.off
-	if !h.log.opts.SyncEach {
+	if !h.log.late {
 		h.log.slots.at(h.seg.Slot).raiseStable(h.off)
+	} else if h.log.opts.Replicator != nil {
+		h.handOver(from, closed)
 	}
 }
 
@@ -148,7 +152,7 @@ func (h *Head) roll() error {
 // share: it takes memory to make room.
 func (h *Head) next() (*Segment, error) {
 	if h == h.log.survivor {
-		return h.log.makeSegment()
+		return h.log.takeReserve()
 	}
 	return h.log.takeSpare()
 }
@@ -161,10 +165,10 @@ func (h *Head) leave() {
 	}
 	if h.log.opts.Logged {
 		h.putSeal(true)
-		h.published()
+		h.published(true)
 		h.log.slots.at(s.Slot).setState(stateFrozen)
 	} else {
-		h.published()
+		h.published(true)
 	}
 	h.start += uint64(h.off)
 	h.seg, h.base, h.off, h.from, h.limit = nil, nil, 0, 0, 0

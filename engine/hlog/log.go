@@ -22,6 +22,7 @@
 package hlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,8 +55,12 @@ type Options struct {
 	Room func(wait bool) error
 	// Remote reads segments that only the blob tier holds.
 	Remote func(id record.SegmentID, p []byte, off int64) (int, error)
-	// Tail, if set, sees every sealed batch: the seam for replication.
-	Tail   func(seg *Segment, from, to uint32)
+	// Replicator, if set, keeps copies of a logged log elsewhere: nothing counts as
+	// durable before it is copied. The log closes it.
+	Replicator Replicator
+	// Ready, if set, is called when a segment with room elsewhere became ready to be
+	// appended to, and when none will any more.
+	Ready  func()
 	Epoch  *epoch.Table
 	Now    func() int64
 	Logger *slog.Logger
@@ -64,14 +69,15 @@ type Options struct {
 var (
 	// ErrClosed says that the log was closed.
 	ErrClosed = errors.New("the log is closed")
-	// ErrNoRoom says that an append has to wait for memory. Whoever holds a
-	// guard must give it up first, or the memory is never free.
+	// ErrNoRoom says that an append has to wait for memory, or for room elsewhere.
+	// Whoever holds a guard must give it up first, or the memory is never free.
 	ErrNoRoom = errors.New("no room in memory at the moment")
 )
 
 // Log is a node's log.
 type Log struct {
 	opts  Options
+	late  bool // what is sealed is not durable yet
 	slots *slotTable
 	pool  framePool
 
@@ -86,6 +92,12 @@ type Log struct {
 	heads    []*Head
 	survivor *Head
 	spares   chan *Segment
+	reserve  chan *Segment // for what must be written to make room, if opening a segment takes an answer
+	unused   unused
+	ids      segmentIDs
+	copies   copies
+	ctx      context.Context // ends with the log
+	cancel   context.CancelFunc
 	settle   chan *Segment
 	syncAsk  chan struct{}
 	stop     chan struct{}
@@ -104,6 +116,7 @@ type Log struct {
 	vouch    voucher
 	syncs    atomic.Int64
 	syncErr  atomic.Pointer[error]
+	failed   atomic.Pointer[failure]
 }
 
 // Open makes a log whose new segments have ids from first on. Recovered
@@ -112,23 +125,29 @@ func Open(o Options, first record.SegmentID) (*Log, error) {
 	if o.SegmentBytes < 4096 || o.SegmentBytes > record.MaxSegmentBytes || o.SegmentBytes&(o.SegmentBytes-1) != 0 {
 		return nil, fmt.Errorf("segment size %d: use a power of two from 4096 to %d bytes", o.SegmentBytes, record.MaxSegmentBytes)
 	}
+	if o.Replicator != nil && !o.Logged {
+		return nil, errors.New("only a log with every write in a file can be copied: use durability everysec or always")
+	}
 	slots, err := newSlotTable()
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{
 		opts:     o,
+		late:     o.SyncEach || o.Replicator != nil,
 		slots:    slots,
 		pool:     framePool{bytes: o.SegmentBytes},
 		segments: map[record.SegmentID]*Segment{},
 		bySlot:   map[uint32]*Segment{},
 		nextSlot: 1,
-		spares:   make(chan *Segment, 2),
+		spares:   make(chan *Segment, spareSegments(&o)),
+		reserve:  make(chan *Segment, reserveSegments),
 		settle:   make(chan *Segment, 4096),
 		syncAsk:  make(chan struct{}, 1),
 		stop:     make(chan struct{}),
 		chores:   chores{wake: make(chan struct{}, 1)},
 	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.setNext(max(first, 1))
 	for n := range o.Heads {
 		h, err := newHead(l, n)
@@ -143,7 +162,7 @@ func Open(o Options, first record.SegmentID) (*Log, error) {
 
 // Start begins the background work: spare segments, settling, syncing.
 func (l *Log) Start() {
-	l.spawn(l.prepareSpares)
+	l.spawnSpares()
 	l.spawn(l.choreLoop)
 	l.spawn(l.settleLoop)
 	if l.opts.Logged {
@@ -207,7 +226,8 @@ func (l *Log) setNext(id record.SegmentID) {
 	l.seenNext.Store(uint64(id))
 }
 
-// Close seals what is open, makes it durable and ends the background work.
+// Close seals what is open, makes it durable and ends the background work, the
+// replicator's last: it may use the log's memory until then.
 func (l *Log) Close() error {
 	if l.closing.Swap(true) {
 		return nil
@@ -215,9 +235,11 @@ func (l *Log) Close() error {
 	for _, h := range l.allHeads() {
 		h.Rotate()
 	}
+	l.awaitCopies()
 	close(l.stop)
+	l.cancel()
 	l.workers.Wait()
-	err := l.finish()
+	err := errors.Join(l.finish(), l.closeReplicator())
 	for l.opts.Epoch.Drain()+l.chores.run() > 0 {
 	}
 	l.release()
@@ -230,10 +252,7 @@ func (l *Log) finish() error {
 	if l.opts.Logged {
 		errs = append(errs, l.syncHeads())
 	}
-	for len(l.spares) > 0 {
-		errs = append(errs, l.discard(<-l.spares))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.discardSpares())...)
 }
 
 // release gives all memory and files back. Nobody uses the log any more.

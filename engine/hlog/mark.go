@@ -31,8 +31,8 @@ func (l *Log) Marked(m Mark) (*Head, uint64) {
 // survive.
 func (l *Log) Settled(m Mark) bool {
 	h, pos := l.Marked(m)
-	if l.opts.SyncEach {
-		return pos <= h.syncedTo.Load()
+	if !l.late {
+		return pos <= h.sealed.Load()
 	}
-	return pos <= h.sealed.Load()
+	return (!l.opts.SyncEach || pos <= h.syncedTo.Load()) && (l.opts.Replicator == nil || pos <= h.copiedTo.Load())
 }

@@ -84,4 +84,9 @@ func (l *Log) Synced() record.BatchID { return record.BatchID(l.synced.Load()) }
 // Durable tells whether batch n, which is sealed, survives what the log
 // promises to survive. That is so only once all before it do: without them
 // recovery drops it.
-func (l *Log) Durable(n record.BatchID) bool { return !l.opts.SyncEach || n <= l.Synced() }
+func (l *Log) Durable(n record.BatchID) bool { return !l.late || l.durable(n) }
+
+// durable is Durable of a log for which a seal is not enough.
+func (l *Log) durable(n record.BatchID) bool {
+	return (!l.opts.SyncEach || n <= l.Synced()) && (l.opts.Replicator == nil || n <= l.Copied())
+}

@@ -3,6 +3,7 @@ package hlog
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"sync"
@@ -33,9 +34,13 @@ type Segment struct {
 	frame   *frame
 	mapping []byte
 	remote  atomic.Bool // the blob tier holds it
+	held    atomic.Bool // copies elsewhere may count; see Drop
 	vacated atomic.Bool // nothing in it is alive, and its memory is free
 	gone    bool
 	io      sync.RWMutex // held shared while bytes are read without a guard, so that nothing is freed meanwhile
+
+	syncedTo atomic.Uint32 // of a log with a replicator: up to where it is safe from loss of power
+	copiedTo atomic.Uint32 // likewise: up to where it is copied, if both count
 
 	onFrozen []func() // to run when the segment is frozen
 
@@ -185,11 +190,15 @@ func (s *Segment) Vacated() bool { return s.vacated.Load() }
 
 // Remove drops a segment in which nothing is live. Guards of now may still
 // read it; its memory and slot are free for others once they have passed. Its
-// file may be kept, for a checkpoint that still names it.
+// file may be kept, for a checkpoint that still names it. Its copies elsewhere do
+// not count any more: see Drop.
 //
 // The file goes first. While it is there the segment counts, or tombstones of
 // records that it holds would be dropped, and a restart would bring those back.
 func (l *Log) Remove(s *Segment, keepFile bool) error {
+	if s.held.Load() {
+		return fmt.Errorf("segment %d cannot be removed before its copies are dropped", s.ID)
+	}
 	if l.hasFile(s) && !keepFile {
 		if err := l.vouchFor(s); err != nil {
 			return err

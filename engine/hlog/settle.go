@@ -39,6 +39,9 @@ func (l *Log) settleLoop() {
 		case <-l.stop:
 			return
 		case s := <-l.settle:
+			if !l.awaitCopied(s.batch, l.stop) {
+				continue // It is copied from where it is.
+			}
 			if err := l.settleSegment(s); err != nil {
 				l.opts.Logger.Error("a closed segment could not be settled", "segment", s.ID, "error", err)
 			}
@@ -204,7 +207,7 @@ func (l *Log) Evict(s *Segment) bool {
 	}
 	l.mu.Lock()
 	at := l.slots.at(s.Slot)
-	if s.gone || s.file == nil || !s.synced || at.loadState() != stateFrozen || at.loadBase() == nil {
+	if s.gone || s.file == nil || !s.synced || !l.AtRest(s) || at.loadState() != stateFrozen || at.loadBase() == nil {
 		l.mu.Unlock()
 		return false
 	}
@@ -218,6 +221,9 @@ func (l *Log) Evict(s *Segment) bool {
 // Nothing in it is alive any more. It may be synced or not: its file stays until
 // Remove.
 func (l *Log) Vacate(s *Segment) {
+	if !l.AtRest(s) {
+		return // Somebody still copies from there: its memory goes with its file.
+	}
 	s.vacated.Store(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,8 +35,16 @@ func (l *Log) takeSpare() (*Segment, error) {
 	case s := <-l.spares:
 		return s, nil
 	default:
+	}
+	if l.opts.Replicator == nil {
 		return l.makeSpare(false)
 	}
+	if l.opts.Room != nil {
+		if err := l.opts.Room(false); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ErrNoRoom // One is being prepared. Nobody waits for an answer under a lock.
 }
 
 // HasSpare tells whether a segment is ready.
@@ -54,8 +62,10 @@ func (l *Log) makeSpare(wait bool) (*Segment, error) {
 
 // makeSegment makes an empty segment, room or not.
 func (l *Log) makeSegment() (*Segment, error) {
-	s := l.newSegment()
-	var err error
+	s, err := l.drawSegment()
+	if err != nil {
+		return nil, err
+	}
 	if l.opts.Logged {
 		err = l.mapFile(s)
 	} else {

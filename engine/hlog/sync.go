@@ -2,6 +2,7 @@ package hlog
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -18,7 +19,7 @@ func (l *Log) syncLoop() {
 		case <-l.syncAsk:
 		case <-tick.C:
 		}
-		_ = l.syncHeads() // SyncError tells all who ask.
+		_ = l.syncHeads() // Err tells all who ask.
 		l.wakeWaiters()
 	}
 }
@@ -31,9 +32,8 @@ func (l *Log) AskSync() {
 	}
 }
 
-// SyncError is the failure that ended all durability, if there was one: after
-// a failed sync nobody knows what is on the disk.
-func (l *Log) SyncError() error {
+// syncError is the failure that ended all syncing, if there was one.
+func (l *Log) syncError() error {
 	if e := l.syncErr.Load(); e != nil {
 		return *e
 	}
@@ -51,7 +51,7 @@ func (l *Log) Sync() error {
 func (l *Log) syncHeads() error {
 	l.syncMu.Lock()
 	defer l.syncMu.Unlock()
-	if err := l.SyncError(); err != nil {
+	if err := l.syncError(); err != nil {
 		return err
 	}
 	l.syncs.Add(1)
@@ -66,6 +66,7 @@ func (l *Log) syncHeads() error {
 		l.synced.Store(uint64(last))
 	}
 	if err != nil && l.syncErr.CompareAndSwap(nil, &err) {
+		l.fail(&failure{err, fmt.Errorf("nothing can be written after a failed sync; restart when the disk is well: %w", err)})
 		l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)
 	}
 	return err
@@ -95,7 +96,7 @@ func (l *Log) settled(heads []*Head, reaches []reach) error {
 			errs = append(errs, l.cutClosed(s))
 		}
 		if r.open != nil {
-			l.slots.at(r.open.Slot).raiseStable(r.off)
+			l.noteSynced(r.open, r.off)
 		}
 		heads[i].syncedTo.Store(r.pos)
 	}
@@ -131,7 +132,7 @@ func (l *Log) cutClosed(s *Segment) error {
 	if err := file.Cut(int64(s.End())); err != nil {
 		return err
 	}
-	l.slots.at(s.Slot).raiseStable(wholeSegment)
+	l.noteSynced(s, wholeSegment)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.synced = true
@@ -154,6 +155,11 @@ func (l *Log) OnDurable(f func()) (forget func()) {
 // Await says that somebody waits for a durable mark; Arrived takes it back.
 func (l *Log) Await() {
 	l.waiters.Add(1)
+	l.Press()
+}
+
+// Press sees that the durable mark will move, if that takes a sync.
+func (l *Log) Press() {
 	if l.opts.SyncEach {
 		l.AskSync()
 	}

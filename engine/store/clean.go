@@ -2,7 +2,9 @@ package store
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -30,9 +32,9 @@ const (
 // it is cold and unreadable, keeps no other.
 func (st *Store) dropDead() {
 	for _, s := range st.log.Segments() {
-		if s.Closed() && st.log.Live(s) <= 0 && !s.Vacated() {
+		if st.log.AtRest(s) && st.log.Live(s) <= 0 && !s.Vacated() {
 			if err := st.condemn(s); err != nil {
-				st.opts.Logger.Error("a dead segment could not be dropped", "segment", s.ID, "error", err)
+				st.complain("a dead segment could not be dropped", err, s)
 			}
 		}
 	}
@@ -73,7 +75,7 @@ func (st *Store) cleanInMemory(least float64) bool {
 		return false
 	}
 	if err := st.condemn(chosen...); err != nil {
-		st.opts.Logger.Error("cleaning failed", "segment", chosen[0].ID, "segments", len(chosen), "error", err)
+		st.complain("cleaning failed", err, chosen...)
 		return false
 	}
 	return true
@@ -82,7 +84,7 @@ func (st *Store) cleanInMemory(least float64) bool {
 // spillOldest takes the oldest segment out of memory, to its file.
 func (st *Store) spillOldest() bool {
 	for _, s := range st.log.Segments() {
-		if !s.Closed() || !st.log.InMemory(s) {
+		if !st.log.AtRest(s) || !st.log.InMemory(s) {
 			continue
 		}
 		if err := st.cool(s); err != nil {
@@ -127,8 +129,21 @@ func (st *Store) freeze(s *hlog.Segment) {
 	}
 }
 
+// complain tells that segments could not be cleaned. If that is for want of room
+// elsewhere, somebody else has told.
+func (st *Store) complain(what string, err error, segs ...*hlog.Segment) {
+	level := slog.LevelError
+	if errors.Is(err, hlog.ErrNoRoom) {
+		level = slog.LevelDebug
+	}
+	st.opts.Logger.Log(st.ctx, level, what, "segment", segs[0].ID, "segments", len(segs), "error", err)
+}
+
 // clean relocates what is alive in closed segments and drops them.
 func (st *Store) clean(segs ...*hlog.Segment) error {
+	if st.opts.Replicator != nil {
+		return st.condemn(segs...) // Nobody waits for copies here.
+	}
 	st.cleaning.Lock()
 	defer st.cleaning.Unlock()
 	all, err := st.relocate(segs)
@@ -194,7 +209,7 @@ func (c *cleaning) relocateAll() error {
 	c.oldest = log.Oldest(c.seg.ID)
 	for off := uint32(0); off < c.seg.End(); {
 		next, err := c.some(off)
-		if err != nil {
+		if err != nil && (!errors.Is(err, hlog.ErrNoRoom) || !c.st.awaitReserve()) {
 			return err
 		}
 		off = next

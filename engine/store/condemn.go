@@ -11,8 +11,9 @@ import (
 // Writers that are out of memory wait for the cleaner. They need not wait for
 // the disk too: a segment whose records live elsewhere gives its memory back at
 // once, and is condemned. Its file goes when a sync has made the copies safe
-// from loss of power, as the originals were. Until then a recovery finds both,
-// which is no harm: they are the same records of the same version.
+// from loss of power, as the originals were; if the log is copied elsewhere, when
+// the copies of it know both. Until then a recovery finds both, which is no harm:
+// they are the same records of the same version.
 
 // mostCondemned bounds the files that wait for a sync.
 const mostCondemned = 64
@@ -34,6 +35,12 @@ func (st *Store) condemn(segs ...*hlog.Segment) error {
 	if err != nil {
 		return err
 	}
+	st.condemnAll(all)
+	return nil // The memory is free, and that is what was asked for.
+}
+
+// condemnAll condemns segments in which nothing is alive any more.
+func (st *Store) condemnAll(all []cleaning) {
 	st.log.SealAll()
 	last := st.log.Last()
 	for _, c := range all {
@@ -42,7 +49,6 @@ func (st *Store) condemn(segs ...*hlog.Segment) error {
 	}
 	st.log.AskSync()
 	st.buryOrTell(len(st.condemned) > mostCondemned)
-	return nil // The memory is free, and that is what was asked for.
 }
 
 func (st *Store) vacate(s *hlog.Segment) {
@@ -73,7 +79,7 @@ func (st *Store) buryAll() {
 		return
 	}
 	st.tierAgain = time.Time{}
-	if err := st.bury(true); err != nil {
+	if err := errors.Join(st.keepSurvivors(), st.dropAtEnd(), st.bury(false)); err != nil {
 		st.opts.Logger.Warn("cleaned segments stay until the next start", "segments", len(st.condemned), "error", err)
 	}
 }
@@ -83,17 +89,18 @@ func (st *Store) buryAll() {
 const tierRest = 20
 
 // bury is buryCondemned for the holder of the cleaning lock; with now it syncs
-// first, and drops all. One that cannot be dropped keeps no other.
+// first. One that cannot be dropped keeps no other.
 func (st *Store) bury(now bool) error {
 	if now {
 		if err := st.keepSurvivors(); err != nil {
 			return err
 		}
 	}
+	st.dropCopies()
 	var errs []error
 	for s, c := range st.condemned {
 		began := time.Now()
-		if st.log.Synced() < c.after || s.Remote() && began.Before(st.tierAgain) {
+		if !st.settled(&c) || s.Held() || s.Remote() && began.Before(st.tierAgain) {
 			continue
 		}
 		if err := c.drop(); err == nil {

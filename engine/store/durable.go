@@ -55,24 +55,40 @@ func (ss *Session) Durable(t Ticket) bool {
 	if ss.st.log.Durable(t.batch) {
 		return true
 	}
-	ss.await()
+	ss.await(t.batch)
 	return ss.st.log.Durable(t.batch) // It may have come meanwhile, too early to be told.
 }
 
-// await asks for a call of the session's Notify function.
-func (ss *Session) await() {
+// await asks for a call of the session's Notify function when batch n is durable.
+// If it waits already, the lower one counts.
+func (ss *Session) await(n record.BatchID) {
+	if waits := ss.wait.Load(); !waits || uint64(n) < ss.waitFor.Load() {
+		ss.waitFor.Store(uint64(n))
+	}
 	if !ss.wait.Swap(true) {
 		ss.st.log.Await()
 		return
 	}
-	ss.st.log.AskSync()
+	ss.st.log.Press()
+}
+
+// awaited tells whether what the session waits for has come, or never will.
+func (ss *Session) awaited() bool {
+	switch {
+	case !ss.wait.Load():
+		return false
+	case ss.st.log.Durable(record.BatchID(ss.waitFor.Load())), ss.st.log.Err() != nil:
+		return true
+	}
+	ss.st.log.Press()
+	return false
 }
 
 // Notify sets what is called, from another goroutine, when durability has
 // moved on after Durable said no. One call may serve several rounds.
 func (ss *Session) Notify(f func()) {
 	forget := ss.st.log.OnDurable(func() {
-		if ss.arrived() {
+		if ss.awaited() && ss.arrived() {
 			f()
 		}
 	})
@@ -100,7 +116,7 @@ func (ss *Session) WaitDurable(t Ticket) error {
 		})
 	})
 	for !ss.Durable(t) {
-		if err := ss.st.log.SyncError(); err != nil {
+		if err := ss.st.log.Err(); err != nil {
 			return err
 		}
 		select {

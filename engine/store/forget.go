@@ -17,11 +17,11 @@ import (
 // forgetOldest drops the oldest segment in memory with all its records.
 func (st *Store) forgetOldest() bool {
 	for _, s := range st.log.Segments() {
-		if !s.Closed() || !st.log.InMemory(s) {
+		if !st.log.AtRest(s) || !st.log.InMemory(s) {
 			continue
 		}
 		if err := st.forget(s); err != nil {
-			st.opts.Logger.Error("eviction failed", "segment", s.ID, "error", err)
+			st.complain("eviction failed", err, s)
 			return false
 		}
 		st.age()
@@ -38,6 +38,10 @@ func (st *Store) forget(s *hlog.Segment) error {
 	c := cleaning{st: st, ss: st.keeper, seg: s, forget: true}
 	if err := c.relocateAll(); err != nil {
 		return err
+	}
+	if st.opts.Replicator != nil {
+		st.condemnAll([]cleaning{c})
+		return nil
 	}
 	return st.drop([]cleaning{c})
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -123,8 +124,12 @@ type Options struct {
 	// KeepResults is how long the result of an operation is kept for another
 	// attempt; 3 minutes. See Session.Once.
 	KeepResults time.Duration
-	Logger      *slog.Logger
-	Progress    func(Progress)
+	// Replicator keeps copies of the log elsewhere, and nothing is acknowledged before
+	// it is in all of them. It needs durability everysec or always. The store closes it, also
+	// if it cannot be opened.
+	Replicator hlog.Replicator
+	Logger     *slog.Logger
+	Progress   func(Progress)
 
 	indexBytes int64 // the most that the index takes, in tests; 0: what the system gives
 }
@@ -159,6 +164,8 @@ func (o Options) check() error {
 		return fmt.Errorf("unknown durability %d", o.Durability)
 	case o.Durability != None && !disk:
 		return fmt.Errorf("durability %s needs a data directory: set one, or use durability none", o.Durability)
+	case o.Replicator != nil && !o.logged():
+		return fmt.Errorf("a replicated store needs durability everysec or always, not %s", o.Durability)
 	case o.BlobURL != "" && !disk:
 		return fmt.Errorf("a blob tier needs a data directory: set one")
 	case o.MemoryBytes > 0 && o.MemoryBytes < int64(8*o.SegmentBytes):

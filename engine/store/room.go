@@ -41,6 +41,14 @@ func (r *room) report(hopeless bool) {
 	r.made = make(chan struct{})
 }
 
+// nudge lets those who wait look again, for a segment is ready.
+func (r *room) nudge() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.made)
+	r.made = make(chan struct{})
+}
+
 func (r *room) watch() (changed <-chan struct{}, hopeless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +61,7 @@ func (st *Store) maxResident() int64 {
 	if limit == 0 {
 		return 1 << 40
 	}
-	least := int64(2*st.opts.Heads + 8) // open ones, spares, and some to choose from
+	least := int64(2*st.opts.Heads + 6 + st.log.Overhead()) // open ones, spares, and some to choose from
 	return max((limit-st.ix.Bytes())/int64(st.opts.SegmentBytes), least)
 }
 
@@ -93,13 +101,20 @@ func (st *Store) takeRoom(wait bool) error {
 func (st *Store) awaitRoom() {
 	for {
 		changed, hopeless := st.room.watch()
-		if hopeless || st.log.HasSpare() || st.log.Resident() < st.maxResident() {
+		if hopeless && st.log.HasReserve() || st.log.HasSpare() || st.log.Err() != nil {
 			return
+		}
+		var soon <-chan time.Time
+		if st.opts.Replicator == nil { // A spare may become ready, or may be made by whoever needs it.
+			if st.log.Resident() < st.maxResident() {
+				return
+			}
+			soon = time.After(time.Millisecond)
 		}
 		st.room.ask()
 		select {
 		case <-changed:
-		case <-time.After(time.Millisecond): // A spare may have become ready.
+		case <-soon:
 		case <-st.done:
 			return
 		}
@@ -128,7 +143,9 @@ func (st *Store) relieve(ctx context.Context) {
 	for st.pressed() && ctx.Err() == nil {
 		before := st.log.Resident()
 		if !st.freeSome() && !st.freeing() {
-			st.room.report(true)
+			if !st.lagging() {
+				st.room.report(true)
+			}
 			return
 		}
 		st.settleFrees(ctx, before)
@@ -139,6 +156,43 @@ func (st *Store) relieve(ctx context.Context) {
 
 // freeing tells whether memory may be on its way back.
 func (st *Store) freeing() bool { return st.epoch.Pending() != 0 || !st.log.Idle() }
+
+// lagging tells whether memory will come back when copies elsewhere are made.
+func (st *Store) lagging() bool {
+	if st.opts.Replicator == nil || st.log.Err() != nil {
+		return false
+	}
+	for _, s := range st.log.Segments() {
+		if s.Closed() && st.log.InMemory(s) && !st.log.AtRest(s) {
+			return true
+		}
+	}
+	return !st.log.HasReserve()
+}
+
+// reservePatience is how long the cleaner waits for room elsewhere. Others need
+// the maintenance, too.
+const reservePatience = time.Second
+
+// awaitReserve waits until what must be written to make room can be; false if
+// that takes too long.
+func (st *Store) awaitReserve() bool {
+	late := time.NewTimer(reservePatience)
+	defer late.Stop()
+	for {
+		changed, _ := st.room.watch()
+		if st.log.HasReserve() {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			return false
+		case <-st.leaving:
+			return false
+		}
+	}
+}
 
 // settleFrees waits until freed memory has come back: guards have to pass.
 func (st *Store) settleFrees(ctx context.Context, before int64) {

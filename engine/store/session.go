@@ -39,6 +39,8 @@ type Session struct {
 	stat   counters // plain numbers of this round; published by End
 	wait   atomic.Bool
 
+	waitFor atomic.Uint64 // the batch that the session waits for; see await
+
 	chunking atomic.Uint64 // id of the first large value that is being written; 0 if none is
 
 	waitOnce sync.Once

@@ -46,8 +46,10 @@ type Store struct {
 	doomed   doomed
 	room     room
 	work     workCounts
+	ctx      context.Context // ends with the store
 	stop     context.CancelFunc
 	done     <-chan struct{}
+	leaving  chan struct{} // closed when it begins to close
 	workers  sync.WaitGroup
 	closing  atomic.Bool
 	closed   atomic.Bool
@@ -55,6 +57,7 @@ type Store struct {
 	cleaning sync.Mutex // no segment is half cleaned while it is free
 
 	condemned map[*hlog.Segment]condemned // belongs to the holder of cleaning
+	dropping  dropping                    // likewise
 	tierAgain time.Time                   // likewise: when the blob tier, which failed, is asked again
 
 	saving         sync.Mutex
@@ -71,7 +74,7 @@ const maxSessions = 1024
 func Open(o Options) (*Store, error) {
 	o, err := o.withDefaults()
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, closeReplicator(&o))
 	}
 	st := &Store{
 		opts:     o,
@@ -83,13 +86,14 @@ func Open(o Options) (*Store, error) {
 		revisits: new(revisits),
 		readers:  newReaders(64),
 		open:     map[*Session]struct{}{},
+		leaving:  make(chan struct{}),
 
 		condemned: map[*hlog.Segment]condemned{},
 	}
 	st.limit.Store(o.MemoryBytes)
 	st.policy.Store(uint32(o.Policy))
 	ctx, stop := context.WithCancel(context.Background())
-	st.stop, st.done = stop, ctx.Done()
+	st.ctx, st.stop, st.done = ctx, stop, ctx.Done()
 	st.room.init()
 	if err := st.start(ctx); err != nil {
 		stop()
@@ -133,6 +137,9 @@ func (st *Store) start(ctx context.Context) (err error) {
 	if err := st.recover(ctx); err != nil {
 		return err
 	}
+	if err := st.log.Begin(ctx); err != nil {
+		return err
+	}
 	st.log.Start()
 	st.spawn(ctx, st.maintain)
 	st.spawn(ctx, st.sweepLoop)
@@ -145,7 +152,7 @@ func (st *Store) openLog() (err error) {
 	st.log, err = hlog.Open(hlog.Options{
 		Device: st.dev, LogID: st.opts.LogID, SegmentBytes: st.opts.SegmentBytes, Heads: st.opts.Heads,
 		Logged: st.opts.logged(), SyncEach: st.opts.Durability == Always,
-		Room: st.takeRoom, Remote: st.readRemote, Epoch: st.epoch, Now: st.opts.Now, Logger: st.opts.Logger,
+		Room: st.takeRoom, Remote: st.readRemote, Replicator: st.opts.Replicator, Ready: st.room.nudge, Epoch: st.epoch, Now: st.opts.Now, Logger: st.opts.Logger,
 	}, 1)
 	return err
 }
@@ -191,6 +198,7 @@ func (st *Store) close(save bool) error {
 		return nil
 	}
 	var errs []error
+	close(st.leaving)
 	st.buryAll()
 	if save {
 		errs = append(errs, st.saveAtEnd())
@@ -219,6 +227,8 @@ func (st *Store) abandon() error {
 	var errs []error
 	if st.log != nil {
 		errs = append(errs, st.log.Close())
+	} else {
+		errs = append(errs, closeReplicator(&st.opts))
 	}
 	if st.ix != nil {
 		st.ix.Close()
@@ -235,9 +245,27 @@ func (st *Store) abandon() error {
 	return nil
 }
 
+// closeReplicator is for a store that has no log to do so.
+func closeReplicator(o *Options) error {
+	if o.Replicator == nil {
+		return nil
+	}
+	return o.Replicator.Close()
+}
+
 // Health tells what keeps the store from doing its work: after a failed sync
-// nobody knows what is on the disk.
-func (st *Store) Health() error { return st.log.SyncError() }
+// nobody knows what is on the disk, and what cannot be copied any more is never
+// acknowledged.
+func (st *Store) Health() error { return st.log.Err() }
+
+// AfterGuards runs f, in a goroutine of its own, once every session that is
+// between Begin and End now has passed its End. Whoever changes something that
+// sessions look at once a round, and calls this, knows then that all act on the
+// new state: an asynchronous cut.
+func (st *Store) AfterGuards(f func()) {
+	st.epoch.Cut(func() { go f() })
+	st.epoch.Drain() // All sessions may be outside, and stay there.
+}
 
 // LastCheckpoint is when the last checkpoint was completed; zero if never.
 func (st *Store) LastCheckpoint() time.Time {

@@ -55,11 +55,11 @@ func (st *Store) moveOldest() bool {
 	if !first.Closed() {
 		return st.log.Retire(first)
 	}
-	if first.Vacated() {
-		return false // It will be gone in a moment.
+	if first.Vacated() || !st.log.AtRest(first) {
+		return false // It will be gone, or may go, in a moment.
 	}
 	if err := st.clean(first); err != nil {
-		st.opts.Logger.Error("cleaning failed", "segment", first.ID, "error", err)
+		st.complain("cleaning failed", err, first)
 		return false
 	}
 	return true

@@ -123,7 +123,7 @@ func (st *Store) announceUploads(ctx context.Context, segs []*hlog.Segment, done
 
 // worthUpload leaves out segments that the cleaner will take soon.
 func (st *Store) worthUpload(s *hlog.Segment) bool {
-	return s.Closed() && st.log.OnDisk(s) && float64(st.log.Live(s)) > (1-tidyVictim)*float64(s.End())
+	return st.log.AtRest(s) && st.log.OnDisk(s) && float64(st.log.Live(s)) > (1-tidyVictim)*float64(s.End())
 }
 
 func (st *Store) uploadOne(ctx context.Context, s *hlog.Segment) (device.ManifestSegment, error) {

@@ -19,7 +19,7 @@ func (st *Store) tidy(ctx context.Context) {
 			return
 		}
 		if err := st.clean(s); err != nil {
-			st.opts.Logger.Error("cleaning failed", "segment", s.ID, "error", err)
+			st.complain("cleaning failed", err, s)
 			return
 		}
 		st.epoch.Drain()
@@ -63,7 +63,7 @@ type victim struct {
 func (st *Store) victims(n int, least float64, ok func(*hlog.Segment) bool) (best []victim) {
 	now, oldest := st.opts.Now(), st.log.Oldest(0)
 	for _, s := range st.log.Segments() {
-		if !s.Closed() || !ok(s) || s.Vacated() {
+		if !st.log.AtRest(s) || !ok(s) || s.Vacated() {
 			continue
 		}
 		bytes := max(st.alive(s, oldest), 0)
