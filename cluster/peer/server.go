@@ -2,17 +2,27 @@ package peer
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	link "github.com/ostrodb/ostro/fabric/frame"
 )
 
 // Handler answers calls of one method. It returns the head of the answer, which
-// becomes JSON, or Raw, or nil; and the bulk that follows it.
+// becomes JSON, or is Raw or nil, and the bulk that follows it.
 type Handler func(ctx context.Context, c *Call) (head any, bulk []byte, err error)
 
-// Call is a request as its handler sees it. Head and Bulk are the handler's own.
+// Call is a request as its handler sees it. Head and Bulk are the handler's own,
+// until it returns if it was set by HandleInOrder.
 type Call struct {
 	From   view.NodeID // who calls, as it said under the secret
 	Method string
@@ -22,6 +32,21 @@ type Call struct {
 	send func(head any, bulk []byte) error
 }
 
+// Bind decodes the head.
+func (c *Call) Bind(into any) error { return decodeHead(c.Head, into) }
+
+// Send answers a call of Stream with one more part. It waits while the caller is slow.
+func (c *Call) Send(head any, bulk []byte) error { return c.send(head, bulk) }
+
+const (
+	// greetingTimeout is what a stranger gets.
+	greetingTimeout = 5 * time.Second
+	// maxConns bounds connections, strangers' included.
+	maxConns = 1024
+	// maxCalls bounds the handlers that run at once for one connection.
+	maxCalls = 128
+)
+
 // ServerOptions say how a Server is made.
 type ServerOptions struct {
 	Node   view.NodeID
@@ -30,31 +55,170 @@ type ServerOptions struct {
 }
 
 // Server answers calls on connections that are handed to it.
-type Server struct{}
+type Server struct {
+	node   view.NodeID
+	secret []byte
+	log    *slog.Logger
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	methods map[string]method
+	conns   map[net.Conn]struct{}
+	closed  bool
+
+	calls, failed, malformed, unauthorized atomic.Uint64
+}
+
+type method struct {
+	handler Handler
+	inOrder bool
+}
 
 // NewServer makes a server without methods.
-func NewServer(o ServerOptions) (*Server, error) { panic("soon") }
+func NewServer(o ServerOptions) (*Server, error) {
+	if len(o.Secret) == 0 {
+		return nil, errors.New("peer: a server needs the secret that all nodes of the cluster share")
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{
+		node: o.Node, secret: o.Secret, log: o.Log,
+		methods: map[string]method{}, conns: map[net.Conn]struct{}{},
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s, nil
+}
 
-// Handle sets who answers a method, each call in a goroutine of its own. It comes before
-// the first connection.
-func (s *Server) Handle(method string, h Handler) { panic("soon") }
+// Handle sets who answers a method, each call in a goroutine of its own.
+func (s *Server) Handle(name string, h Handler) { s.set(name, method{h, false}) }
 
-// HandleInOrder is Handle for quick methods: calls of a connection are answered one after the
-// other, in the order they came.
-func (s *Server) HandleInOrder(method string, h Handler) { panic("soon") }
+// HandleInOrder is Handle for quick methods: calls of a connection are answered
+// one after the other, as they came.
+func (s *Server) HandleInOrder(name string, h Handler) { s.set(name, method{h, true}) }
 
-// ServeConn serves a connection, whose first byte (of Magic) is still unread,
-// until it ends, and closes it. See Peek.
-func (s *Server) ServeConn(c net.Conn) { panic("soon") }
+func (s *Server) set(name string, m method) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.methods[name] = m
+}
+
+func (s *Server) method(name string) (method, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.methods[name]
+	return m, ok
+}
 
 // Close ends all connections and returns when no handler runs any more.
-func (s *Server) Close() error { panic("soon") }
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	for c := range s.conns {
+		_ = c.Close()
+	}
+	s.mu.Unlock()
+	s.cancel()
+	s.running.Wait()
+	return nil
+}
 
-// Bind decodes the head.
-func (c *Call) Bind(into any) error { panic("soon") }
+// Metrics counts what callers did.
+type Metrics struct {
+	Conns        int    // connections now
+	Calls        uint64 // requests
+	Failed       uint64 // of them, those that were answered with an error
+	Malformed    uint64 // connections that did not speak the protocol
+	Unauthorized uint64 // connections without the secret
+}
 
-// Send answers a streaming call in parts. It waits while the caller is slow.
-func (c *Call) Send(head any, bulk []byte) error { return c.send(head, bulk) }
+// Metrics tells what happened so far.
+func (s *Server) Metrics() Metrics {
+	s.mu.Lock()
+	conns := len(s.conns)
+	s.mu.Unlock()
+	return Metrics{conns, s.calls.Load(), s.failed.Load(), s.malformed.Load(), s.unauthorized.Load()}
+}
 
-// Raw is a head that is not JSON.
-type Raw []byte
+// ServeConn serves a connection whose first byte, of Magic, is still unread (see
+// Peek), until it ends, and closes it.
+func (s *Server) ServeConn(c net.Conn) {
+	if !s.enter(c) {
+		_ = c.Close()
+		return
+	}
+	defer s.leave(c)
+	keepAlive(c)
+	from, err := s.greet(c)
+	if err == nil {
+		err = s.serve(c, from)
+	}
+	switch addr := c.RemoteAddr().String(); {
+	case errors.Is(err, link.ErrUnauthorized):
+		s.unauthorized.Add(1)
+		s.log.Warn("a caller without the secret was refused", "addr", addr)
+	case errors.Is(err, ErrMalformed) || errors.Is(err, link.ErrMalformed):
+		s.malformed.Add(1)
+		s.log.Warn("a caller that makes no sense was refused", "addr", addr, "node", from, "error", err)
+	case !usualEnd(err):
+		s.log.Info("a caller's connection ended", "addr", addr, "node", from, "error", err)
+	}
+}
+
+// usualEnd tells the end that a caller makes from others.
+func usualEnd(err error) bool {
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET)
+}
+
+func (s *Server) enter(c net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || len(s.conns) >= maxConns {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	s.running.Add(1)
+	return true
+}
+
+func (s *Server) leave(c net.Conn) {
+	_ = c.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+	s.running.Done()
+}
+
+// hello is what a caller says of itself, and whom it wants.
+type hello struct {
+	Node view.NodeID `json:"node"`
+	To   view.NodeID `json:"to"`
+}
+
+// greet hears who calls. Both sides know the secret when it returns.
+func (s *Server) greet(c net.Conn) (view.NodeID, error) {
+	_ = c.SetDeadline(time.Now().Add(greetingTimeout))
+	said, err := link.Hear(c, Magic, s.secret)
+	if err != nil {
+		return "", err
+	}
+	var h hello
+	if err := json.Unmarshal(said, &h); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if err := h.Node.Check(); err != nil {
+		link.Refuse(c, err.Error())
+		return "", fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if h.To != s.node {
+		link.Refuse(c, fmt.Sprintf("this is node %s, not %s", s.node, h.To))
+		return h.Node, fmt.Errorf("node %s looked for node %s here", h.Node, h.To)
+	}
+	if err := link.Accept(c); err != nil {
+		return h.Node, err
+	}
+	return h.Node, c.SetDeadline(time.Time{})
+}

@@ -1,0 +1,160 @@
+package peer
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+// readBytes is how much one system call reads of small frames.
+const readBytes = 64 << 10
+
+// caller is a connection that passed the greeting.
+type caller struct {
+	server *Server
+	from   view.NodeID
+	in     *bufio.Reader
+	out    *sender
+	room   chan struct{} // bounds the handlers that run
+
+	mu    sync.Mutex
+	calls map[uint64]context.CancelFunc
+}
+
+// serve takes requests until the connection ends, and returns when all their
+// handlers have.
+func (s *Server) serve(c net.Conn, from view.NodeID) error {
+	k := &caller{
+		server: s, from: from, in: bufio.NewReaderSize(c, readBytes), out: newSender(c, answerTimeout),
+		room: make(chan struct{}, maxCalls), calls: map[uint64]context.CancelFunc{},
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	err := k.run(ctx)
+	cancel()
+	_ = c.Close() // Handlers that send to it go on.
+	for range maxCalls {
+		k.room <- struct{}{}
+	}
+	return err
+}
+
+func (k *caller) run(ctx context.Context) error {
+	var scratch []byte // memory of the next frame, unless a handler has it
+	for {
+		var f frame
+		memory, err := f.read(k.in, scratch)
+		if err != nil {
+			return err
+		}
+		scratch = memory
+		switch f.kind {
+		case kindCancel:
+			k.cancel(f.call)
+			continue
+		case kindRequest:
+			k.server.calls.Add(1)
+		default:
+			return fmt.Errorf("%w: a caller sent an answer", ErrMalformed)
+		}
+		m, ok := k.server.method(f.method)
+		if !ok {
+			m = method{handler: unknown}
+		}
+		if m.inOrder {
+			err = k.answerInOrder(ctx, m, &f)
+		} else {
+			k.begin(ctx, m, &f)
+			scratch = nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// begin answers a request in a goroutine of its own, when there is room for one.
+func (k *caller) begin(ctx context.Context, m method, f *frame) {
+	k.room <- struct{}{}
+	ctx, cancel := context.WithCancel(ctx)
+	k.note(f.call, cancel)
+	go func() {
+		_ = k.out.send(k.result(ctx, m, f)) // The reader finds out what was wrong.
+		k.forget(f.call)
+		cancel()
+		<-k.room
+	}()
+}
+
+func unknown(_ context.Context, c *Call) (any, []byte, error) {
+	return nil, nil, fmt.Errorf("%w: %q", ErrUnknownMethod, c.Method)
+}
+
+// answerInOrder calls a handler here and now. Its answer leaves with those of the
+// requests that are at hand already.
+func (k *caller) answerInOrder(ctx context.Context, m method, f *frame) error {
+	if err := k.out.queue(k.result(ctx, m, f)); err != nil {
+		return err
+	}
+	if k.in.Buffered() >= headerBytes {
+		return nil
+	}
+	return k.out.flush()
+}
+
+// result is a handler's answer as a frame.
+func (k *caller) result(ctx context.Context, m method, f *frame) *frame {
+	if f.millis > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.millis)*time.Millisecond)
+		defer cancel()
+	}
+	c := &Call{From: k.from, Method: f.method, Head: f.head, Bulk: f.bulk}
+	c.send = func(head any, bulk []byte) error { return k.part(f.call, head, bulk) }
+	head, bulk, err := m.handler(ctx, c)
+	a := &frame{kind: kindAnswer, call: f.call, bulk: bulk}
+	if err == nil {
+		a.head, err = encodeHead(head)
+	}
+	if err == nil {
+		err = a.check()
+	}
+	if err == nil {
+		return a
+	}
+	k.server.failed.Add(1)
+	said, _ := encodeHead(errorOf(err)) // Two strings always can be.
+	return &frame{kind: kindError, call: f.call, head: said}
+}
+
+func (k *caller) part(call uint64, head any, bulk []byte) error {
+	b, err := encodeHead(head)
+	if err != nil {
+		return err
+	}
+	return k.out.send(&frame{kind: kindPart, call: call, head: b, bulk: bulk})
+}
+
+func (k *caller) note(call uint64, cancel context.CancelFunc) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.calls[call] = cancel
+}
+
+func (k *caller) forget(call uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.calls, call)
+}
+
+func (k *caller) cancel(call uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if cancel := k.calls[call]; cancel != nil {
+		cancel()
+	}
+}
