@@ -12,12 +12,22 @@ import (
 // returns where to go on; 0 is the end. A key that is there during the whole
 // scan is seen at least once. With Cold nothing is to be used.
 func (ss *Session) Scan(db int, cursor uint64, count int, f func(key []byte, v *View)) (uint64, Status) {
+	return ss.ScanRange(db, 0, ^record.Place(0), cursor, count, f)
+}
+
+// ScanRange is Scan over the keys whose places lie in [from, to]. It takes time
+// for those only, and for what shares sub-tables of the index with them.
+func (ss *Session) ScanRange(db int, from, to record.Place, cursor uint64, count int, f func(key []byte, v *View)) (uint64, Status) {
 	t := ss.st.tables.of(db)
+	part := from != 0 || to != ^record.Place(0)
 	seen, buckets := 0, 0
 	st := OK
 	for {
-		cursor = ss.st.ix.Step(cursor, 1, func(pr *index.Probe) bool {
+		cursor = ss.st.ix.StepRange(from, to, cursor, 1, func(pr *index.Probe) bool {
 			if v, key, s := ss.visit(t, pr); s == OK && st == OK {
+				if part && !within(record.PlaceOf(t.id, key), from, to) {
+					return true // The index does not know all bits of a place.
+				}
 				seen++
 				f(key, &v)
 			} else if s == Cold {
@@ -31,6 +41,8 @@ func (ss *Session) Scan(db int, cursor uint64, count int, f func(key []byte, v *
 		}
 	}
 }
+
+func within(p, from, to record.Place) bool { return from <= p && p <= to }
 
 // visit reads the entry that a walk stands at, if it is of table t.
 func (ss *Session) visit(t *table, pr *index.Probe) (View, []byte, Status) {

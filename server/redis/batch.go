@@ -42,9 +42,15 @@ func (l *loop) batchable(c *conn, cmd *command, args [][]byte, size int) bool {
 
 // enbatch adds a command that stands at pos of the connection's window. It
 // returns false if the connection was parked.
-func (l *loop) enbatch(c *conn, cmd *command, args [][]byte, pos int) bool {
+func (l *loop) enbatch(c *conn, cmd *command, args [][]byte, pos, size int) bool {
 	b := &l.batch
 	l.sess.Name(&b.keys[b.n], c.db, args[1])
+	if l.routing != nil {
+		if !l.routing.Serves(b.keys[b.n].Place) || !l.lease.alive || c.asking {
+			return l.single(c, cmd, args, pos, size)
+		}
+		l.expose(c)
+	}
 	op := &b.ops[b.n]
 	op.c, op.pos, op.set = c, pos, len(args) == 3
 	if op.set {

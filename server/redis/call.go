@@ -17,6 +17,7 @@ type call struct {
 	now  int64        // unix milliseconds, one per round
 	db   int          // the selected database; SELECT sets conn.db instead
 
+	routing *Routing // of this round; nil: no cluster
 	scratch scratch // memory that handlers build values in
 }
 

@@ -54,6 +54,9 @@ var (
 
 	commandGet *command // GET and SET are looked up without hashing
 	commandSet *command
+
+	commandExec   *command // and these are treated apart in a cluster
+	commandAsking *command
 )
 
 func init() { indexCommands(allCommands()) }
@@ -73,6 +76,7 @@ func indexCommands(all []command) {
 		commandList[i] = c
 	}
 	commandGet, commandSet = table["get"], table["set"]
+	commandExec, commandAsking = table["exec"], table["asking"]
 }
 
 const longestCommandName = 32

@@ -168,7 +168,8 @@ func (cmd *command) categories() (names []string) {
 	add(cmd.flags&flagFast != 0, "@fast")
 	add(cmd.flags&flagFast == 0, "@slow")
 	add(dangerous, "@dangerous")
-	add(cmd.group == "connection" && (cmd.flags != 0 || container != cmd.name) || container == "wait" || container == "command", "@connection")
+	clusterSession := cmd.group == "cluster" && container != "cluster" // ASKING and the like
+	add(clusterSession || cmd.group == "connection" && (cmd.flags != 0 || container != cmd.name) || container == "wait" || container == "command", "@connection")
 	add(cmd.group == "transactions", "@transaction")
 	return names
 }

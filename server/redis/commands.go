@@ -93,6 +93,11 @@ func allCommands() []command {
 		row("reset", 1, reset, transaction|flagNoAuth, none, "connection", "6.2.0", "O(1)", "Brings the connection back to its first state."),
 		row("client", -2, container, 0, none, "connection", "2.4.0", "Depends on the subcommand", "A container for commands about connections."),
 
+		row("cluster", -2, container, 0, none, "cluster", "3.0.0", "Depends on the subcommand", "A container for commands about the cluster."),
+		row("asking", 1, inCluster(asking), fast, none, "cluster", "3.0.0", "O(1)", "Lets the next command use keys that are being imported."),
+		row("readonly", 1, inCluster(readonly), always|fast, none, "cluster", "3.0.0", "O(1)", "Does nothing: there are no replicas to read from."),
+		row("readwrite", 1, inCluster(readonly), always|fast, none, "cluster", "3.0.0", "O(1)", "Does nothing: there are no replicas to read from."),
+
 		row("dbsize", 1, dbsize, read|fast, none, "server", "1.0.0", "O(1)", "Returns the number of keys of the database."),
 		row("flushdb", -1, flushdb, write, none, "server", "1.0.0", "O(1)", "Removes all keys of the database."),
 		row("flushall", -1, flushall, write, none, "server", "1.0.0", "O(1)", "Removes all keys of all databases."),
@@ -121,6 +126,12 @@ func allSubcommands() []command {
 		always = flagLoading | flagStale
 		own    = flagNoScript | always // about the client's own connection
 		admin  = flagAdmin | own
+		byHand = flagAdmin | flagStale // what is not done by hand here
+
+		useAdd     = "start a node with `ostro server --cluster` and it joins; see `ostro cluster add`"
+		useRemove  = "use `ostro cluster remove NODE`"
+		useDrain   = "use `ostro cluster drain NODE`"
+		useNothing = "the coordinator does it; `ostro cluster status` shows the result"
 	)
 	none, second := keySpan{}, keySpan{2, 2, 1}
 	return []command{
@@ -178,6 +189,34 @@ func allSubcommands() []command {
 		row("client|getredir", 2, clientGetredir, own, none, "connection", "6.0.0", "O(1)", "Returns -1: tracking is off."),
 		row("client|trackinginfo", 2, clientTrackinginfo, own, none, "connection", "6.2.0", "O(1)", "Says that tracking is off."),
 		row("client|tracking", -3, clientTracking, own, none, "connection", "6.0.0", "O(1)", "Accepts OFF; tracking is not supported."),
+		row("cluster|info", 2, inCluster(clusterInfo), flagStale, none, "cluster", "3.0.0", "O(1)", "Tells the state of the cluster."),
+		row("cluster|nodes", 2, inCluster(clusterNodes), flagStale, none, "cluster", "3.0.0", "O(N)", "Lists the nodes and their slots as text."),
+		row("cluster|slots", 2, inCluster(clusterSlots), flagStale, none, "cluster", "3.0.0", "O(N)", "Lists ranges of slots and who serves them."),
+		row("cluster|shards", 2, inCluster(clusterShards), flagStale, none, "cluster", "7.0.0", "O(N)", "Lists the nodes with their slots."),
+		row("cluster|myid", 2, inCluster(clusterMyid), flagStale, none, "cluster", "3.0.0", "O(1)", "Returns the node's id."),
+		row("cluster|keyslot", 3, inCluster(clusterKeyslot), flagStale, none, "cluster", "3.0.0", "O(N)", "Returns the slot of <key>."),
+		row("cluster|countkeysinslot", 3, inCluster(clusterCountkeysinslot), flagStale, none, "cluster", "3.0.0", "O(N)", "Returns the number of keys in <slot> that are here."),
+		row("cluster|getkeysinslot", 4, inCluster(clusterGetkeysinslot), flagStale, none, "cluster", "3.0.0", "O(N)", "Returns keys in <slot> that are here, up to <count>."),
+		row("cluster|links", 2, inCluster(clusterLinks), flagStale, none, "cluster", "7.0.0", "O(1)", "Returns nothing: there is no bus between the nodes."),
+		row("cluster|replicas", 3, inCluster(clusterReplicas), flagAdmin|flagStale, none, "cluster", "5.0.0", "O(1)", "Returns nothing: the backups of <node-id> serve no clients."),
+		row("cluster|slaves", 3, inCluster(clusterReplicas), flagAdmin|flagStale, none, "cluster", "3.0.0", "O(1)", "An old name of REPLICAS."),
+		row("cluster|count-failure-reports", 3, inCluster(clusterFailureReports), flagAdmin|flagStale, none, "cluster", "3.0.0", "O(1)", "Returns 0: leases tell who of <node-id> is alive."),
+		row("cluster|meet", -4, notByHand(useAdd), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: nodes join by `ostro server --cluster`."),
+		row("cluster|forget", 3, notByHand(useRemove), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: see `ostro cluster remove`."),
+		row("cluster|replicate", 3, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: every node is a backup of others."),
+		row("cluster|failover", -2, notByHand(useDrain), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: see `ostro cluster drain`."),
+		row("cluster|addslots", -3, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(N)", "Is refused: the coordinator assigns ranges."),
+		row("cluster|addslotsrange", -4, notByHand(useNothing), byHand, none, "cluster", "7.0.0", "O(N)", "Is refused: the coordinator assigns ranges."),
+		row("cluster|delslots", -3, notByHand(useDrain), byHand, none, "cluster", "3.0.0", "O(N)", "Is refused: the coordinator assigns ranges."),
+		row("cluster|delslotsrange", -4, notByHand(useDrain), byHand, none, "cluster", "7.0.0", "O(N)", "Is refused: the coordinator assigns ranges."),
+		row("cluster|flushslots", 2, notByHand(useDrain), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: the coordinator assigns ranges."),
+		row("cluster|setslot", -4, notByHand(useDrain), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: the coordinator assigns ranges."),
+		row("cluster|reset", -2, notByHand(useRemove), flagAdmin|flagNoScript|flagStale, none, "cluster", "3.0.0", "O(1)", "Is refused: see `ostro cluster remove`."),
+		row("cluster|saveconfig", 2, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: etcd keeps the configuration."),
+		row("cluster|set-config-epoch", 3, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: etcd keeps the configuration."),
+		row("cluster|bumpepoch", 2, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: etcd keeps the configuration."),
+		row("cluster|help", 2, inCluster(help), always, none, "cluster", "5.0.0", "O(1)", "Prints this help."),
+
 		row("client|help", 2, help, always, none, "connection", "5.0.0", "O(1)", "Prints this help."),
 	}
 }

@@ -56,6 +56,7 @@ type conn struct {
 	db            int
 	authenticated bool
 	reply         replyMode
+	asking        bool // ASKING: its next command may use what is imported
 	closing       bool // answer what was answered so far, then close (QUIT)
 	multi         multiState
 	resume        resumption  // what a handler keeps while it waits for cold keys

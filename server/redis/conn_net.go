@@ -37,6 +37,10 @@ type netState struct {
 	met       uint32 // the gatherer's window in which it was served last
 	failure   error  // a fetch failed: the next command answers this
 
+	waitUntil int64 // how long its command waits for a routing; 0: it does not
+
+	exposed bool // its replies of this round tell of data
+
 	bulky  bool // its last reply was large
 	queued bool // in loop.active
 	parked bool // waits for a cold key: executes nothing

@@ -38,6 +38,9 @@ func selectDB(c *call) verdict {
 	if !ok {
 		return done
 	}
+	if db != 0 && c.routing != nil {
+		return c.fail("ERR SELECT is not allowed in cluster mode")
+	}
 	c.conn.db = db
 	return c.ok()
 }
@@ -52,6 +55,7 @@ func reset(c *call) verdict {
 	cn.endMulti()
 	cn.db = 0
 	cn.reply = replyOn
+	cn.asking = false
 	cn.name.Store(nil)
 	cn.user.Store(nil)
 	cn.noEvict.Store(false)
@@ -167,7 +171,7 @@ func (c *call) answerHello() {
 	out.BulkString("id")
 	out.Int(int64(c.conn.id))
 	out.BulkString("mode")
-	out.BulkString("standalone")
+	out.BulkString(c.srv.mode())
 	out.BulkString("role")
 	out.BulkString("master")
 	out.BulkString("modules")

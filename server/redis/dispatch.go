@@ -19,8 +19,13 @@ func (l *loop) command(c *conn, pos, size int) bool {
 	args := l.parser.Args
 	cmd := lookup(args[0])
 	if l.batchable(c, cmd, args, size) {
-		return l.enbatch(c, cmd, args, pos)
+		return l.enbatch(c, cmd, args, pos, size)
 	}
+	return l.single(c, cmd, args, pos, size)
+}
+
+// single runs a command that does not wait in the batch.
+func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool {
 	if c.net.pending > 0 {
 		l.flushBatch() // replies keep their order
 		if c.net.parked {
@@ -39,6 +44,10 @@ func (l *loop) command(c *conn, pos, size int) bool {
 		c.giveUp()
 	case !l.admit(c, cmd, args):
 		// The refusal is written.
+	case l.routing != nil && !l.gate(c, cmd, args, pos):
+		if c.net.parked {
+			return false
+		}
 	case c.multi.active && cmd.flags&flagDirect == 0:
 		c.enqueueMulti(cmd, args)
 	case l.pause.until != 0 && l.postpones(c, cmd):
@@ -48,6 +57,9 @@ func (l *loop) command(c *conn, pos, size int) bool {
 		c.out.Truncate(start)
 		l.parkCommand(c, pos)
 		return false
+	}
+	if c.asking && cmd != commandAsking && !c.multi.active {
+		c.asking = false
 	}
 	if c.reply != replyOn {
 		c.dropReply(start)

@@ -30,6 +30,9 @@ func swapdb(c *call) verdict {
 	if first < 0 || first >= n || second < 0 || second >= n {
 		return c.fail(errDBRange)
 	}
+	if c.routing != nil {
+		return c.fail("ERR SWAPDB is not allowed in cluster mode")
+	}
 	if first == second {
 		return c.ok()
 	}

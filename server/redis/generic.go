@@ -132,6 +132,9 @@ func move(c *call) verdict {
 	if !ok {
 		return done
 	}
+	if c.routing != nil {
+		return c.fail("ERR MOVE is not allowed in cluster mode")
+	}
 	if db == c.db {
 		return c.fail(errSameObject)
 	}
@@ -142,6 +145,9 @@ func copyKey(c *call) verdict {
 	db, replace, ok := c.copyOptions()
 	if !ok {
 		return done
+	}
+	if db != 0 && c.routing != nil {
+		return c.fail("ERR Copying to another database is not allowed in cluster mode")
 	}
 	if db == c.db && bytes.Equal(c.args[1], c.args[2]) {
 		return c.fail(errSameObject)

@@ -21,11 +21,12 @@ type heldReplies struct {
 
 // sendOrHold sends the round's replies, or keeps back those that must wait.
 func (l *loop) sendOrHold(t store.Ticket) {
+	l.settleExposed()
 	durable := l.sess.Durable(t)
 	h := hold{ticket: t}
 	for i, c := range l.active {
 		l.active[i] = nil
-		c.net.queued = false
+		c.net.queued, c.net.exposed = false, false
 		switch {
 		case c.net.closed:
 		case durable && c.net.held == 0:
@@ -50,6 +51,10 @@ func (l *loop) sendOrHold(t store.Ticket) {
 func (l *loop) releaseHeld() {
 	n := 0
 	for n < len(l.held) && l.sess.Durable(l.held[n].ticket) {
+		if n == 0 && l.srv.cfg.Cluster != nil && !l.stillAlive() {
+			l.dropHeld()
+			return
+		}
 		conns := l.held[n].conns
 		for i, r := range conns {
 			conns[i] = heldReplies{}
@@ -72,9 +77,9 @@ func (l *loop) releaseHeld() {
 	}
 }
 
-// dropHeld closes the connections whose replies wait for a sync that failed:
-// nobody knows whether what they wrote is on the disk, and it never will be
-// known while this process lives.
+// dropHeld closes the connections whose replies wait for a sync that failed or
+// must not leave any more: nobody knows whether what they wrote will stay, and it
+// never will be known while this process lives.
 func (l *loop) dropHeld() {
 	for _, h := range l.held {
 		for _, r := range h.conns {

@@ -21,7 +21,7 @@ func (s *Server) infoServer(w *infoWriter) {
 	w.line("ostro_version", buildVersion())
 	w.line("redis_git_sha1", "00000000")
 	w.line("redis_git_dirty", 0)
-	w.line("redis_mode", "standalone")
+	w.line("redis_mode", s.mode())
 	w.line("os", systemName())
 	w.line("arch_bits", strconv.IntSize)
 	w.line("multiplexing_api", "epoll")
@@ -226,7 +226,15 @@ func (s *Server) infoErrorstats(w *infoWriter) {
 	}
 }
 
-func (s *Server) infoCluster(w *infoWriter) { w.line("cluster_enabled", 0) }
+func (s *Server) infoCluster(w *infoWriter) { w.line("cluster_enabled", zeroOne(s.cfg.Cluster != nil)) }
+
+// mode is how the server runs, in Redis' words.
+func (s *Server) mode() string {
+	if s.cfg.Cluster != nil {
+		return "cluster"
+	}
+	return "standalone"
+}
 
 func (s *Server) infoKeyspace(w *infoWriter) {
 	for db := range s.cfg.Databases {

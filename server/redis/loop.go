@@ -69,6 +69,13 @@ type loop struct {
 	readySpare []*conn
 	moved      atomic.Bool // the durable mark moved
 
+	routing   *Routing // of this round; nil: no cluster
+	lease     leaseView
+	exposed   bool        // replies of this round tell of data
+	waiting   []*conn     // until the routing changes
+	waitUntil int64       // when the first of them has waited long enough
+	rerouted  atomic.Bool // the routing changed
+
 	parks    []*park // fetches to start when the round is over
 	arrived  []*park // fetches that are there
 	resumed  []*park // fetches whose commands run in this round
@@ -100,7 +107,7 @@ func (s *Server) newLoop(id int) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{srv: s, id: id, sess: sess, window: make([]byte, windowBytes), wg: &s.loopsDone}
+	l := &loop{srv: s, id: id, sess: sess, window: make([]byte, windowBytes), wg: &s.loopsDone, waitUntil: never}
 	if err := l.poller.open(eventsAtOnce); err != nil {
 		sess.Close()
 		return nil, err
@@ -154,6 +161,14 @@ func (l *loop) events() []unix.EpollEvent {
 // patience is how many milliseconds the loop may sleep before it has to look
 // at timeouts; negative: as long as it likes.
 func (l *loop) patience() int {
+	usual := l.usualPatience()
+	if l.srv.cfg.Cluster != nil {
+		return l.clusterPatience(usual)
+	}
+	return usual
+}
+
+func (l *loop) usualPatience() int {
 	switch {
 	case l.stop:
 		return 10
@@ -181,6 +196,9 @@ func (l *loop) round(events []unix.EpollEvent) {
 			l.poller.drained()
 			l.takeInbox()
 		}
+	}
+	if l.srv.cfg.Cluster != nil {
+		l.lookAtCluster()
 	}
 	if l.moved.Load() && l.moved.Swap(false) {
 		l.releaseHeld()
@@ -255,6 +273,9 @@ func (l *loop) begin() {
 	if !l.open {
 		l.open = true
 		l.sess.Begin()
+		if cluster := l.srv.cfg.Cluster; cluster != nil {
+			l.enterCluster(cluster)
+		}
 	}
 }
 

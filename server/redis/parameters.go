@@ -56,7 +56,7 @@ func parameters() []parameter {
 		integer("slowlog-log-slower-than", -1, math.MaxInt64, func(s *Server) counter { return &s.settings.slowlogMicros }),
 		{"slowlog-max-len", func(s *Server) string { return strconv.Itoa(s.slowlog.getMaxLen()) }, setSlowlogMaxLen},
 
-		fixed("cluster-enabled", "no"),
+		{"cluster-enabled", func(s *Server) string { return yesNo(s.cfg.Cluster != nil) }, nil},
 		fixed("hz", "10"),
 		fixed("latency-monitor-threshold", "0"),
 		fixed("notify-keyspace-events", ""),

@@ -11,11 +11,13 @@ import (
 type scanFilter struct {
 	pattern []byte // nil: all
 	kind    []byte // name of the type; nil: all
+	call    *call  // knows which keys are this node's
 }
 
 func (f *scanFilter) matches(key []byte, v *store.View) bool {
 	return (f.pattern == nil || globMatch(f.pattern, key, false)) &&
-		(f.kind == nil || equalFold(f.kind, kindName(v.Kind)))
+		(f.kind == nil || equalFold(f.kind, kindName(v.Kind))) &&
+		f.call.owns(key)
 }
 
 // match sets the pattern; a lone star also matches the empty key.
@@ -92,7 +94,7 @@ func (c *call) scanSome(cursor uint64, count int, filter *scanFilter) (next uint
 
 // scanOptions reads SCAN's options, or answers with an error.
 func (c *call) scanOptions() (f scanFilter, count int, ok bool) {
-	count = 10
+	f.call, count = c, 10
 	for i := 2; i < len(c.args); i += 2 {
 		hasValue := i+1 < len(c.args)
 		switch {
@@ -158,7 +160,7 @@ func keys(c *call) verdict {
 		p.cursor = 0
 		p.found.reset()
 	}
-	var filter scanFilter
+	filter := scanFilter{call: c}
 	filter.match(c.args[1])
 	for {
 		kept, keptBytes := p.found.n, p.found.encoded.Len()
@@ -181,8 +183,18 @@ func keys(c *call) verdict {
 	return done
 }
 
+// randomTries is how many random keys are looked at for one that is this node's.
+const randomTries = 64
+
 func randomkey(c *call) verdict {
 	key, st := c.ss.RandomKey(c.db, c.scratch.value[:0])
+	for i := 0; st == store.OK && !c.owns(key); i++ {
+		if i == randomTries {
+			st = store.NotFound
+			break
+		}
+		key, st = c.ss.RandomKey(c.db, key[:0])
+	}
 	switch st {
 	case store.OK:
 		c.out.Bulk(key)

@@ -45,6 +45,8 @@ type Server struct {
 	running   bool
 	stopping  bool
 
+	unsubscribe func() // from the cluster's news
+
 	shutdownOnce sync.Once
 	shutdown     chan struct{} // closed when a client sent SHUTDOWN
 	shutdownSave atomic.Int32  // what SHUTDOWN asked for: saveDefault, saveYes, saveNo
@@ -104,6 +106,9 @@ func (s *Server) Start() error {
 		return err
 	}
 	s.running = true
+	if s.cfg.Cluster != nil {
+		s.unsubscribe = s.cfg.Cluster.Notify(s.routingChanged)
+	}
 	s.tls.serve(s)
 	return nil
 }
@@ -184,10 +189,14 @@ func (s *Server) Serve(ctx context.Context) error {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.loopsMu.Lock()
 	s.stopping = true
-	running := s.running
+	running, unsubscribe := s.running, s.unsubscribe
+	s.unsubscribe = nil
 	s.loopsMu.Unlock()
 	if !running {
 		return nil
+	}
+	if unsubscribe != nil {
+		defer unsubscribe()
 	}
 	s.tls.stopAccepting()
 	s.stopLoops(func(l *loop) { l.drain() })

@@ -1,0 +1,76 @@
+package redis
+
+// gate decides whether a command that stands at pos of the input may run here
+// and now, by the routing that the round began with. If not, it has been
+// answered, or c was parked.
+func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
+	rt := l.routeOf(c, cmd, args)
+	data := rt.slot >= 0 || rt.whole || cmd == commandExec
+	queued := c.multi.active && cmd.flags&flagDirect == 0
+	switch {
+	case data && !l.lease.alive:
+		l.refuse(c, cmd, errLeaseLost)
+	case rt.ruling == await && !queued:
+		return l.gateWaits(c, cmd, pos)
+	case rt.ruling == moved || rt.ruling == ask:
+		l.refuse(c, cmd, l.routing.redirection(rt, c.tls))
+	case rt.ruling == refuse && rt.text == "":
+		c.endMulti() // What EXEC watched has left: nobody here knows whether it changed.
+		c.out.NullArray()
+	case rt.ruling == refuse:
+		l.refuse(c, cmd, rt.text)
+	default:
+		if data && !queued {
+			l.expose(c)
+		}
+		return true
+	}
+	return false
+}
+
+// refuse answers a command that may not run here. As in Redis, EXEC ends its
+// transaction with it, and any other command spoils its own.
+func (l *loop) refuse(c *conn, cmd *command, text string) {
+	c.net.waitUntil = 0
+	if c.resume.exec.next > 0 {
+		// A part of the transaction has run and the rest cannot: there is no true answer.
+		c.closing = true
+		return
+	}
+	c.multi.dirty = c.multi.dirty || c.multi.active
+	if cmd == commandExec {
+		c.endMulti()
+	}
+	c.resume = resumption{}
+	c.out.Error(text)
+	l.tally.refused(cmd, text)
+}
+
+// gateWaits parks c until the routing changes. A command that has waited for
+// too long is refused.
+func (l *loop) gateWaits(c *conn, cmd *command, pos int) bool {
+	n := &c.net
+	if n.waitUntil == 0 {
+		n.waitUntil = l.now + l.srv.cfg.ClusterWait.Milliseconds()
+	}
+	if l.now >= n.waitUntil || l.stop {
+		l.refuse(c, cmd, errRecovering)
+		return false
+	}
+	l.setInput(c, n.window[pos:])
+	n.parked = true
+	l.waiting = append(l.waiting, c)
+	l.waitUntil = min(l.waitUntil, n.waitUntil)
+	return false
+}
+
+// goOnWaiting lets all that waits try again.
+func (l *loop) goOnWaiting() {
+	waiting := l.waiting
+	l.waiting, l.waitUntil = nil, never
+	for _, c := range waiting {
+		if !c.net.closed {
+			l.unpark(c)
+		}
+	}
+}
