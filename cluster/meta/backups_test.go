@@ -58,12 +58,12 @@ func TestALogIsRecoverableWhileFewerAreSilentThanHaveEachSegment(t *testing.T) {
 		{0, "b1 b2 b3", "", "[d] false"},
 		{0, "b1 b2 b3", "d", "[] true"},
 	} {
-		s := &Snapshot{Nodes: map[view.NodeID]Node{d: {ID: d, Log: 1}}, Marks: map[view.NodeID]Marks{}}
-		s.Logs = map[record.LogID]Log{1: {Backups: []view.NodeID{b1, b2, b3}, Copies: c.copies}}
+		s := &Snapshot{Marks: map[view.NodeID]Marks{}}
+		s.Logs = map[record.LogID]Log{1: {Node: d, Backups: []view.NodeID{b1, b2, b3}, Copies: c.copies}}
 		for _, n := range nodes(c.lost) {
 			s.Marks[n] = Marks{Lost: true}
 		}
-		wait, enough := s.Recoverable(d, func(n view.NodeID) bool { return slices.Contains(nodes(c.answered), n) })
+		wait, enough := s.Recoverable(1, func(n view.NodeID) bool { return slices.Contains(nodes(c.answered), n) })
 		if got := fmt.Sprint(wait, enough); got != c.want {
 			t.Errorf("%d copies, answered %q, lost %q: %s, want %s", c.copies, c.answered, c.lost, got, c.want)
 		}

@@ -1,16 +1,19 @@
 package meta
 
-import "github.com/ostrodb/ostro/cluster/view"
+import (
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
 
-// Recoverable tells whether a node's log can be recovered, given which backups have answered,
+// Recoverable tells whether a log can be recovered, given which backups have answered,
 // and if not, whom to wait for: the node itself, or backups.
 //
 // Every segment has Copies backups. So while fewer than Copies are silent, one of each
 // segment's has answered. Who is lost for good is silent and not waited for; what only it had is lost
 // with it. But the node itself has everything, and so only an operator who gave it up, too, makes us go on
 // without what may be missing.
-func (s *Snapshot) Recoverable(n view.NodeID, answered func(view.NodeID) bool) (waitFor []view.NodeID, ok bool) {
-	log := s.Logs[s.Nodes[n].Log]
+func (s *Snapshot) Recoverable(id record.LogID, answered func(view.NodeID) bool) (waitFor []view.NodeID, ok bool) {
+	log := s.Logs[id]
 	silent := 0
 	for _, b := range log.Backups {
 		if answered(b) {
@@ -24,8 +27,8 @@ func (s *Snapshot) Recoverable(n view.NodeID, answered func(view.NodeID) bool) (
 	switch {
 	case silent < log.Copies:
 		return nil, true
-	case s.Lost(n):
+	case s.Lost(log.Node):
 		return waitFor, len(waitFor) == 0
 	}
-	return append([]view.NodeID{n}, waitFor...), false
+	return append([]view.NodeID{log.Node}, waitFor...), false
 }

@@ -163,23 +163,40 @@ func (e *edit) drop(l Lineage) error {
 	return nil
 }
 
-// Recovered says that this node has replayed and replicated its parts of a dead log.
-func (m *Member) Recovered(ctx context.Context, log record.LogID) error {
+// Share is ranges of a dead log that an heir replays.
+type Share struct {
+	Log    record.LogID
+	Ranges view.Ranges
+}
+
+// Recovered says that this node has replayed and replicated its parts of dead logs, as
+// far as they lie in the shares, all in one step: what several logs have of a place is
+// replayed together, and so must not be told apart afterwards.
+func (m *Member) Recovered(ctx context.Context, shares ...Share) error {
 	return m.change(ctx, func(e *edit) error {
-		r, ok := e.seen.Recoveries[log]
-		if !ok {
-			return fmt.Errorf("there is no recovery of the log %016x: it has ended", uint64(log))
-		}
-		changed := false
-		r.Parts = slices.Clone(r.Parts)
-		for i, p := range r.Parts {
-			if p.Heir == m.Node.ID && !p.Done {
-				r.Parts[i].Done, changed = true, true
+		for _, s := range shares {
+			if err := e.recovered(m.Node.ID, s); err != nil {
+				return err
 			}
 		}
-		if !changed {
-			return nil
-		}
-		return e.put(keyRecovery(log), r)
+		return nil
 	})
+}
+
+func (e *edit) recovered(heir view.NodeID, s Share) error {
+	r, ok := e.seen.Recoveries[s.Log]
+	if !ok {
+		return fmt.Errorf("there is no recovery of the log %016x: it has ended", uint64(s.Log))
+	}
+	changed := false
+	r.Parts = slices.Clone(r.Parts)
+	for i, p := range r.Parts {
+		if p.Heir == heir && !p.Done && s.Ranges.Covers(p.Ranges) {
+			r.Parts[i].Done, changed = true, true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return e.put(keyRecovery(s.Log), r)
 }

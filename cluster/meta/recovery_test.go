@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 )
 
 func TestARecoveryIsDoneWhenAllHeirsAre(t *testing.T) {
@@ -25,11 +26,11 @@ func TestARecoveryIsDoneWhenAllHeirsAre(t *testing.T) {
 	}
 	_, err = members[0].Move(patience(t), r.Parts[0].Ranges, "n2", 1)
 	wantError(t, err, "is still on its way to n1")
-	ok(t, members[0].Recovered(patience(t), r.Log))
+	ok(t, members[0].Recovered(patience(t), all(r.Log)))
 	wantError(t, term.Finish(patience(t), r.Log), "the recovery of n3 goes on")
-	ok(t, members[1].Recovered(patience(t), r.Log))
+	ok(t, members[1].Recovered(patience(t), all(r.Log)))
 	ok(t, term.Finish(patience(t), r.Log))
-	wantError(t, members[1].Recovered(patience(t), r.Log), "it has ended")
+	wantError(t, members[1].Recovered(patience(t), all(r.Log)), "it has ended")
 
 	_, err = s.Join(patience(t), nodeNamed("n3"))
 	wantError(t, err, "start it with an empty data directory")
@@ -46,7 +47,7 @@ func TestAnotherCoordinatorGoesOnWhenAnHeirDiesHalfWay(t *testing.T) {
 	kill(t, members[2])
 	first, err := term.Recover(patience(t), "n3", "n1", "n2")
 	ok(t, err)
-	ok(t, members[1].Recovered(patience(t), first.Log))
+	ok(t, members[1].Recovered(patience(t), all(first.Log)))
 	kill(t, members[0]) // an heir, and the coordinator
 	next := campaign(t, fourth)
 	_, err = next.Recover(patience(t), "n1", "n2", "n4")
@@ -69,7 +70,7 @@ func TestAnotherCoordinatorGoesOnWhenAnHeirDiesHalfWay(t *testing.T) {
 	}
 	for _, log := range []*Member{members[0], members[2]} {
 		for _, heir := range []*Member{members[1], fourth} {
-			ok(t, heir.Recovered(patience(t), log.Node.Log))
+			ok(t, heir.Recovered(patience(t), all(log.Node.Log)))
 		}
 		ok(t, next.Finish(patience(t), log.Node.Log))
 	}
@@ -97,8 +98,7 @@ func TestAMigrationEndsWithItsTarget(t *testing.T) {
 
 func TestAMigrationEndsWithItsSource(t *testing.T) {
 	s, members, term := three(t)
-	all := members[2].mine(t)
-	_, err := members[2].Move(patience(t), all, "n2", 7)
+	_, err := members[2].Move(patience(t), members[2].mine(t), "n2", 7)
 	ok(t, err)
 	kill(t, members[2])
 	if dead := fmt.Sprint(read(t, s).Dead()); dead != "[n3]" {
@@ -111,5 +111,34 @@ func TestAMigrationEndsWithItsSource(t *testing.T) {
 	}
 	if got := read(t, s); len(got.Lineages) != 0 || len(got.Map.Ranges("n3")) != 0 {
 		t.Fatalf("n3 has %v", got.Map.Ranges("n3"))
+	}
+}
+
+// all is everything that an heir may have to replay of a log.
+func all(log record.LogID) Share { return Share{log, view.RangesOf(view.Whole)} }
+
+func TestAnHeirIsDoneWithWhatItReplayedOnly(t *testing.T) {
+	s, members, term := three(t)
+	fourth := join(t, s, "n4")
+	kill(t, members[2])
+	first, err := term.Recover(patience(t), "n3", "n1", "n2")
+	ok(t, err)
+	// n2 has its part and is about to say so when it gets a part of n1's, too.
+	mine := first.Parts[1].Ranges
+	kill(t, members[0])
+	next := campaign(t, fourth)
+	_, err = next.Recover(patience(t), "n1", "n2")
+	ok(t, err)
+	ok(t, members[1].Recovered(patience(t), Share{first.Log, mine}))
+	got := read(t, s)
+	if r := got.Recoveries[first.Log]; r.Done() || !got.Arriving("n2").Covers(first.Parts[0].Ranges) {
+		t.Fatalf("what n2 did not replay is done: %+v", r)
+	}
+	if got.Arriving("n2").Intersect(mine) != nil {
+		t.Fatalf("what n2 replayed is not done: %+v", got.Recoveries)
+	}
+	ok(t, members[1].Recovered(patience(t), all(first.Log), all(members[0].Node.Log)))
+	if left := read(t, s).Arriving("n2"); left != nil {
+		t.Fatalf("left is %v", left)
 	}
 }

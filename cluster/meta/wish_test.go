@@ -98,7 +98,7 @@ func TestTheFirstPlanOfARecoveryStays(t *testing.T) {
 	if p := read(t, s).Recoveries[log].Plan; p == nil || p.Cut != 7 {
 		t.Fatalf("etcd has the plan %v", p)
 	}
-	ok(t, members[0].Recovered(patience(t), log))
+	ok(t, members[0].Recovered(patience(t), all(log)))
 	ok(t, term.Finish(patience(t), log))
 	ok(t, members[0].Tell(patience(t), Progress{Who: "n1", Log: log, Stage: "late"}))
 	if got := read(t, s).Progress; len(got) != 0 {

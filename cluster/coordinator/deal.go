@@ -1,0 +1,46 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+// deal gives the space to the first nodes of a cluster, once as many are there
+// as the settings want, or no other has come for a while.
+func (c *coordinator) deal(ctx context.Context, s *meta.Snapshot) error {
+	nodes := fit(s)
+	if names := fmt.Sprint(nodes); names != c.livingNodes {
+		c.livingNodes, c.livingSince = names, c.now()
+	}
+	switch wanted := s.Settings.MinNodes; {
+	case len(nodes) == 0,
+		wanted > 0 && len(nodes) < wanted,
+		wanted == 0 && c.now().Sub(c.livingSince) < c.Quiet:
+		c.again = true
+		return nil
+	}
+	if err := c.term.Begin(ctx, nodes...); err != nil {
+		return err
+	}
+	c.Log.Info("the keys were dealt out", "nodes", len(nodes))
+	return nil
+}
+
+// fit returns nodes that may be given ranges, the largest first.
+func fit(s *meta.Snapshot) []view.NodeID {
+	nodes := slices.DeleteFunc(s.Living(), s.Draining)
+	slices.SortStableFunc(nodes, func(a, b view.NodeID) int {
+		switch x, y := s.Nodes[a].CapacityBytes, s.Nodes[b].CapacityBytes; {
+		case x > y:
+			return -1
+		case x < y:
+			return 1
+		}
+		return 0
+	})
+	return nodes
+}

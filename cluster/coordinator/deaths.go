@@ -1,0 +1,105 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// deaths begins the recovery of all owners that have died and whose logs can be found.
+func (c *coordinator) deaths(ctx context.Context, s *meta.Snapshot) error {
+	dead := s.Dead()
+	c.forget(ctx, s, dead)
+	if len(dead) == 0 {
+		return nil
+	}
+	if left := c.patientUntil.Sub(c.now()); left > 0 {
+		c.again = true
+		return nil
+	}
+	var errs []error
+	for _, n := range dead {
+		errs = append(errs, c.death(ctx, s, n))
+	}
+	return errors.Join(errs...)
+}
+
+// death begins the recovery of one node, or says what it waits for.
+func (c *coordinator) death(ctx context.Context, s *meta.Snapshot, n view.NodeID) error {
+	log := s.Nodes[n].Log
+	heirs := fit(s)
+	if len(heirs) == 0 {
+		c.again = true
+		return c.tell(ctx, log, fmt.Sprintf("%s is dead and there is no node that could take its keys: start one, or `ostro cluster add` one that is draining", n))
+	}
+	found := c.Survey.Survey(ctx, log, whoMayHave(s, log, n), false)
+	if waitFor, ok := s.Recoverable(log, found.Answered); !ok {
+		c.again = true
+		return c.tell(ctx, log, fmt.Sprintf("%s is dead and its recovery waits for one of %s: start them, or say `ostro cluster remove NODE --lost` of those that never come back", n, names(waitFor)))
+	}
+	if lacking := found.Lacking(); len(lacking) > 0 && !s.Lost(n) {
+		c.again = true
+		return c.tell(ctx, log, fmt.Sprintf("%s is dead and nobody has a copy of %d of its segments: start it, or say `ostro cluster remove %s --lost` to go on without them", n, len(lacking), n))
+	}
+	r, err := c.term.Recover(ctx, n, heirs...)
+	if err != nil {
+		return fmt.Errorf("recover %s: %w", n, err)
+	}
+	c.Log.Warn("a node is dead: others take its keys", "node", n, "heirs", len(r.Parts), "bytes", found.Bytes())
+	return c.tell(ctx, log, "fencing")
+}
+
+// whoMayHave are the log's backups and all who live: one of them may have been made a
+// backup by a primary whose last word has not come here yet.
+func whoMayHave(s *meta.Snapshot, log record.LogID, owner view.NodeID) []view.NodeID {
+	nodes := append(s.Living(), s.Logs[log].Backups...)
+	slices.Sort(nodes)
+	return slices.DeleteFunc(slices.Compact(nodes), func(n view.NodeID) bool {
+		_, known := s.Nodes[n]
+		return n == owner || !known
+	})
+}
+
+// tell shows the stage of a recovery in etcd and in the log, once.
+func (c *coordinator) tell(ctx context.Context, log record.LogID, stage string) error {
+	if c.told[log] == stage {
+		return nil
+	}
+	c.Log.Info("recovery", "log", fmt.Sprintf("%016x", uint64(log)), "stage", stage)
+	now := c.now().UTC()
+	if err := c.term.Tell(ctx, meta.Progress{Log: log, Stage: stage, Began: now, At: now}); err != nil {
+		return err
+	}
+	c.told[log] = stage
+	return nil
+}
+
+// forget takes back what was told of nodes that came back by themselves.
+func (c *coordinator) forget(ctx context.Context, s *meta.Snapshot, dead []view.NodeID) {
+	waiting := map[record.LogID]bool{}
+	for _, n := range dead {
+		waiting[s.Nodes[n].Log] = true
+	}
+	for log := range s.Progress {
+		if _, going := s.Recoveries[log]; !going && !waiting[log] {
+			delete(c.told, log)
+			if err := c.term.Hush(ctx, log); err != nil {
+				c.again = true
+			}
+		}
+	}
+}
+
+func names(nodes []view.NodeID) string {
+	text := make([]string, len(nodes))
+	for i, n := range nodes {
+		text[i] = string(n)
+	}
+	return strings.Join(text, ", ")
+}
