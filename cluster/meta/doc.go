@@ -3,6 +3,7 @@
 // versions, lineage, recoveries, settings.
 //
 //	PREFIX/settings            Settings
+//	PREFIX/secret              what nodes prove themselves with to each other
 //	PREFIX/map                 view.Map
 //	PREFIX/nodes/ID            Node, for good
 //	PREFIX/alive/ID            Presence, under the node's lease

@@ -11,6 +11,7 @@ import (
 const (
 	keySettings     = "settings"
 	keyMap          = "map"
+	keySecret       = "secret"
 	keyTableCounter = "counters/table"
 
 	dirNodes       = "nodes/"

@@ -33,12 +33,12 @@ func (p Progress) Left() time.Duration {
 	return time.Duration(float64(took) * float64(p.Total-p.Done) / float64(p.Done))
 }
 
-// theCoordinator is whose progress is nobody's name.
-const theCoordinator = "-"
+// TheCoordinator is under which name a snapshot has what the coordinator tells.
+const TheCoordinator = "-"
 
 func (p Progress) by() string {
 	if p.Who == "" {
-		return theCoordinator
+		return TheCoordinator
 	}
 	return p.Who
 }

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -103,5 +104,16 @@ func TestTheFirstPlanOfARecoveryStays(t *testing.T) {
 	ok(t, members[0].Tell(patience(t), Progress{Who: "n1", Log: log, Stage: "late"}))
 	if got := read(t, s).Progress; len(got) != 0 {
 		t.Fatalf("left is %v", got)
+	}
+}
+
+func TestTheSecretIsMadeOnce(t *testing.T) {
+	s := open(t)
+	first, err := s.Secret(patience(t))
+	ok(t, err)
+	second, err := s.Secret(patience(t))
+	ok(t, err)
+	if len(first) != 32 || !bytes.Equal(first, second) {
+		t.Fatalf("the secrets are %x and %x", first, second)
 	}
 }

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// ClusterStatus is all that an operator may want to know of a cluster at one moment.
+type ClusterStatus struct {
+	At          time.Time        `json:"at"`
+	Revision    int64            `json:"revision"` // of the metadata
+	Settings    meta.Settings    `json:"settings"`
+	Coordinator view.NodeID      `json:"coordinator,omitempty"`
+	Dealt       bool             `json:"dealt"` // whether the keys have owners
+	Nodes       []NodeStatus     `json:"nodes"`
+	Logs        []LogStatus      `json:"logs"` // those in use
+	Recoveries  []RecoveryStatus `json:"recoveries,omitempty"`
+	Wishes      []WishStatus     `json:"wishes,omitempty"`
+	// Problems are sentences; without any, the cluster is healthy.
+	Problems []string `json:"problems,omitempty"`
+}
+
+// NodeStatus is a node, dead or alive.
+type NodeStatus struct {
+	ID           view.NodeID  `json:"id"`
+	Alive        bool         `json:"alive"`
+	Since        time.Time    `json:"since,omitzero"` // it joined
+	Coordinator  bool         `json:"coordinator,omitempty"`
+	Draining     bool         `json:"draining,omitempty"`
+	Lost         bool         `json:"lost,omitempty"` // for good, as an operator said
+	Zone         string       `json:"zone,omitempty"`
+	Address      string       `json:"address"`
+	RedisAddress string       `json:"redisAddress,omitempty"`
+	AdminAddress string       `json:"adminAddress,omitempty"`
+	Log          record.LogID `json:"log"`
+	View         view.ViewID  `json:"view"`
+	Ranges       view.Ranges  `json:"ranges"`
+	Arriving     view.Ranges  `json:"arriving,omitempty"` // of Ranges, not served yet
+	Share        float64      `json:"share"`              // of all keys
+	// Facts are what the node says of itself; nil if it did not answer, then Silence is why.
+	Facts   *NodeFacts `json:"facts,omitempty"`
+	Silence string     `json:"silence,omitempty"`
+}
+
+// NodeFacts are what only the node itself knows: its answer to the call MethodStatus.
+type NodeFacts struct {
+	Version        string        `json:"version"`
+	Phase          string        `json:"phase"`
+	Unhealthy      string        `json:"unhealthy,omitempty"` // why
+	Uptime         time.Duration `json:"uptime"`
+	Keys           int64         `json:"keys"`
+	MemoryBytes    int64         `json:"memoryBytes"`
+	MemoryLimit    int64         `json:"memoryLimit"`
+	DiskBytes      int64         `json:"diskBytes"`
+	Clients        int64         `json:"clients"`
+	Commands       int64         `json:"commands"`
+	Replicas       int           `json:"replicas"` // of other nodes' segments
+	ReplicasOpen   int           `json:"replicasOpen"`
+	ReplicaBytes   int64         `json:"replicaBytes"`
+	ReplicaBuffers int           `json:"replicaBuffers"` // free ones
+	Unreplicated   uint64        `json:"unreplicated"`   // batches of its own log that wait for copies
+}
+
+// MethodStatus is the call that a node answers with NodeFacts.
+const MethodStatus = "node.status"
+
+// LogStatus is how well a living log is copied.
+type LogStatus struct {
+	ID             record.LogID  `json:"id"`
+	Node           view.NodeID   `json:"node"`
+	ReplicaVersion uint64        `json:"replicaVersion"`
+	Copies         int           `json:"copies"` // every segment has so many backups
+	Wanted         int           `json:"wanted"`
+	Backups        []view.NodeID `json:"backups"`
+	Degraded       bool          `json:"degraded,omitempty"`
+}
+
+// RecoveryStatus is a dead node whose keys others take, or cannot take yet.
+type RecoveryStatus struct {
+	Node  view.NodeID  `json:"node"`
+	Log   record.LogID `json:"log"`
+	Begun bool         `json:"begun"` // heirs are chosen; else Stage is what it waits for
+	Stage string       `json:"stage"`
+	Plan  *meta.Plan   `json:"plan,omitempty"`
+	Parts []PartStatus `json:"parts,omitempty"`
+	Done  int64        `json:"done"` // of Total bytes, over all heirs
+	Total int64        `json:"total"`
+	// Left estimates how long it goes on; 0 if nobody knows.
+	Left time.Duration `json:"left,omitempty"`
+}
+
+// PartStatus is an heir's part of a recovery.
+type PartStatus struct {
+	Heir   view.NodeID   `json:"heir"`
+	Ranges view.Ranges   `json:"ranges"`
+	Share  float64       `json:"share"`
+	Ready  bool          `json:"ready"` // served
+	Stage  string        `json:"stage,omitempty"`
+	Done   int64         `json:"done,omitempty"`
+	Total  int64         `json:"total,omitempty"`
+	Left   time.Duration `json:"left,omitempty"`
+}
+
+// WishStatus is what an operator asked for and what has not been done yet.
+type WishStatus struct {
+	Node    view.NodeID `json:"node"`
+	Act     meta.Act    `json:"act"`
+	Since   time.Time   `json:"since"`
+	Waiting string      `json:"waiting,omitempty"`
+	Refused string      `json:"refused,omitempty"`
+}
+
+// StatusOf makes a status of the metadata and of what nodes said of themselves.
+func StatusOf(s *meta.Snapshot, facts map[view.NodeID]NodeFacts, silence map[view.NodeID]error) ClusterStatus {
+	c := ClusterStatus{
+		At: time.Now().UTC(), Revision: s.Revision, Settings: s.Settings,
+		Coordinator: s.Coordinator, Dealt: !s.Map.IsZero(),
+	}
+	for id := range s.Nodes {
+		c.Nodes = append(c.Nodes, nodeStatus(s, id, facts, silence))
+	}
+	slices.SortFunc(c.Nodes, func(a, b NodeStatus) int { return cmp.Compare(a.ID, b.ID) })
+	for _, l := range s.Logs {
+		if !l.Retired && s.Nodes[l.Node].Log == l.ID {
+			c.Logs = append(c.Logs, logStatus(s, l))
+		}
+	}
+	slices.SortFunc(c.Logs, func(a, b LogStatus) int { return cmp.Compare(a.Node, b.Node) })
+	for _, r := range s.Recoveries {
+		c.Recoveries = append(c.Recoveries, recoveryStatus(s, r))
+	}
+	for _, n := range s.Dead() {
+		c.Recoveries = append(c.Recoveries, RecoveryStatus{
+			Node: n, Log: s.Nodes[n].Log, Stage: cmp.Or(s.Progress[s.Nodes[n].Log][meta.TheCoordinator].Stage, "is dead"),
+		})
+	}
+	slices.SortFunc(c.Recoveries, func(a, b RecoveryStatus) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Log, b.Log))
+	})
+	for n, w := range s.Wishes {
+		c.Wishes = append(c.Wishes, WishStatus{n, w.Act, w.At, w.Waiting, w.Refused})
+	}
+	slices.SortFunc(c.Wishes, func(a, b WishStatus) int { return cmp.Compare(a.Node, b.Node) })
+	c.Problems = c.problems()
+	return c
+}
+
+func nodeStatus(s *meta.Snapshot, id view.NodeID, facts map[view.NodeID]NodeFacts, silence map[view.NodeID]error) NodeStatus {
+	n := s.Nodes[id]
+	st := NodeStatus{
+		ID: id, Alive: s.IsAlive(id), Since: s.Alive[id].Started, Coordinator: s.Coordinator == id,
+		Draining: s.Draining(id), Lost: s.Lost(id), Zone: n.Zone,
+		Address: n.Address, RedisAddress: cmp.Or(n.RedisAddress, n.RedisTLS), AdminAddress: n.AdminAddress,
+		Log: n.Log, View: s.Map.ViewID(id), Ranges: s.Map.Ranges(id), Arriving: s.Arriving(id),
+	}
+	st.Share = st.Ranges.Fraction()
+	if f, ok := facts[id]; ok {
+		st.Facts = &f
+	} else if err := silence[id]; err != nil {
+		st.Silence = err.Error()
+	}
+	return st
+}
+
+func logStatus(s *meta.Snapshot, l meta.Log) LogStatus {
+	wanted := s.Settings.Replicas - 1
+	return LogStatus{
+		ID: l.ID, Node: l.Node, ReplicaVersion: l.ReplicaVersion, Copies: l.Copies, Wanted: wanted, Backups: l.Backups,
+		Degraded: l.Copies < wanted && len(s.Map.Ranges(l.Node)) > 0,
+	}
+}
+
+func recoveryStatus(s *meta.Snapshot, r meta.Recovery) RecoveryStatus {
+	told := s.Progress[r.Log]
+	st := RecoveryStatus{Node: r.Node, Log: r.Log, Begun: true, Plan: r.Plan, Stage: cmp.Or(told[meta.TheCoordinator].Stage, "fencing")}
+	for _, p := range r.Parts {
+		by := told[string(p.Heir)]
+		part := PartStatus{
+			Heir: p.Heir, Ranges: p.Ranges, Share: p.Ranges.Fraction(), Ready: p.Done,
+			Stage: by.Stage, Done: by.Done, Total: by.Total, Left: by.Left(),
+		}
+		if p.Done {
+			part.Stage, part.Done, part.Left = "served", part.Total, 0
+		}
+		st.Parts = append(st.Parts, part)
+		st.Done, st.Total, st.Left = st.Done+part.Done, st.Total+part.Total, max(st.Left, part.Left)
+	}
+	return st
+}
+
+// problems are what an operator should look at.
+func (c *ClusterStatus) problems() (list []string) {
+	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if c.Coordinator == "" {
+		say("there is no coordinator: nobody reacts to failures")
+	}
+	if !c.Dealt {
+		say("the keys have no owners yet: the first nodes are waited for")
+	}
+	for _, n := range c.Nodes {
+		switch {
+		case !n.Alive && n.Share > 0:
+			say("%s is dead and owns %.1f%% of the keys", n.ID, 100*n.Share)
+		case n.Alive && n.Facts != nil && n.Facts.Unhealthy != "":
+			say("%s is unhealthy: %s", n.ID, n.Facts.Unhealthy)
+		}
+	}
+	for _, l := range c.Logs {
+		if l.Degraded {
+			say("the log of %s has %d copies elsewhere, not %d", l.Node, l.Copies, l.Wanted)
+		}
+	}
+	for _, r := range c.Recoveries {
+		if r.Begun {
+			say("the keys of %s are being recovered", r.Node)
+		}
+	}
+	for _, w := range c.Wishes {
+		if w.Refused != "" {
+			say("%s %s was refused: %s", w.Act, w.Node, w.Refused)
+		}
+	}
+	return list
+}
