@@ -47,14 +47,22 @@ func (l *Log) spawnSpares() {
 		l.spawn(l.prepareSpares)
 		return
 	}
-	l.spawn(func() { l.prepareOpened(l.spares, func() (*Segment, error) { return l.makeSpare(true) }) })
-	l.spawn(func() { l.prepareOpened(l.reserve, l.makeSegment) })
+	l.spawn(func() { l.prepareOpened(l.spares, l.waitForRoom) })
+	l.spawn(func() { l.prepareOpened(l.reserve, func() error { return nil }) })
 }
 
-// prepareOpened keeps segments ready that are open elsewhere.
-func (l *Log) prepareOpened(ready chan<- *Segment, make func() (*Segment, error)) {
+func (l *Log) waitForRoom() error {
+	if l.opts.Room == nil {
+		return nil
+	}
+	return l.opts.Room(true)
+}
+
+// prepareOpened keeps segments ready that are open elsewhere, when there is room
+// for one more.
+func (l *Log) prepareOpened(ready chan<- *Segment, room func() error) {
 	for {
-		s, err := make()
+		s, err := l.makeWith(room)
 		if err != nil {
 			if !l.pause(20 * time.Millisecond) {
 				return
@@ -73,6 +81,30 @@ func (l *Log) prepareOpened(ready chan<- *Segment, make func() (*Segment, error)
 			return
 		}
 	}
+}
+
+// makeWith makes a segment when there is room for it. What keeps the machine
+// from making one is told to those who wait for it.
+func (l *Log) makeWith(room func() error) (*Segment, error) {
+	if err := room(); err != nil {
+		return nil, err
+	}
+	s, err := l.makeSegment()
+	if err != nil {
+		l.shortage.Store(&err)
+		l.tellReady()
+		return nil, err
+	}
+	l.shortage.Store(nil)
+	return s, nil
+}
+
+// Shortage tells why no segment becomes ready, if that is the machine's fault.
+func (l *Log) Shortage() error {
+	if err := l.shortage.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // openElsewhere opens s at the replicator, however long that takes; false if the
@@ -112,8 +144,17 @@ func (l *Log) takeReserve() (*Segment, error) {
 	case s := <-l.reserve:
 		return s, nil
 	default:
-		return nil, ErrNoRoom
+		return nil, l.notReady()
 	}
+}
+
+// notReady tells why no segment is ready: one is on its way, or none will come.
+// Nobody waits for it under a lock.
+func (l *Log) notReady() error {
+	if err := l.Shortage(); err != nil {
+		return err
+	}
+	return ErrNoRoom
 }
 
 // HasReserve tells whether what must be written to make room can be.

@@ -44,7 +44,7 @@ func (l *Log) takeSpare() (*Segment, error) {
 			return nil, err
 		}
 	}
-	return nil, ErrNoRoom // One is being prepared. Nobody waits for an answer under a lock.
+	return nil, l.notReady()
 }
 
 // HasSpare tells whether a segment is ready.

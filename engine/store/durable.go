@@ -35,16 +35,20 @@ func (ss *Session) sealFor(h *hlog.Head, pos uint64) {
 // Ticket stands for a round of operations; see Durable. It is the last batch
 // that must be durable before the round's replies may go out: the session's own,
 // or one of others that it read from before it was durable. Of keys that were not
-// there, that is what deleted them.
+// there, that is what deleted them. A round that wrote nothing, and read what is
+// durable, needs none: it does not wait for the rounds before it.
 type Ticket struct{ batch record.BatchID }
 
 // Seal ends the batch of all that the session wrote. The ticket tells when
-// replies may go out.
+// replies to what was done since the last Seal may go out.
 func (ss *Session) Seal() Ticket {
 	ss.head.Lock()
-	own := ss.head.Seal()
+	own, at := ss.head.Seal(), ss.head.Sealed()
 	ss.head.Unlock()
-	t := Ticket{max(ss.need, own)}
+	t := Ticket{ss.need}
+	if at != ss.sealed { // Else nobody wrote to the head since.
+		t.batch, ss.sealed = max(ss.need, own), at
+	}
 	ss.need = 0
 	return t
 }

@@ -101,7 +101,7 @@ func (st *Store) takeRoom(wait bool) error {
 func (st *Store) awaitRoom() {
 	for {
 		changed, hopeless := st.room.watch()
-		if hopeless && st.log.HasReserve() || st.log.HasSpare() || st.log.Err() != nil {
+		if hopeless && st.log.HasReserve() || st.log.HasSpare() || st.log.Shortage() != nil || st.log.Err() != nil {
 			return
 		}
 		var soon <-chan time.Time

@@ -31,6 +31,7 @@ type Session struct {
 
 	arena  arena          // copies that views point to, until End
 	need   record.BatchID // must be durable before replies go out; see Ticket
+	sealed uint64         // where the head was at the last Seal
 	tx     txn            // the open transaction
 	cold   []wanted
 	stash  map[record.Address]fetched

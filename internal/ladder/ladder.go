@@ -35,6 +35,7 @@ var Rungs = []string{
 	"engine/device/...",
 	"engine/index",
 	"engine/hlog",
+	"engine/hlog/hlogtest",
 	"engine/store",
 
 	"fabric",
