@@ -35,21 +35,47 @@ func (ss *Session) sealFor(h *hlog.Head, pos uint64) {
 // Ticket stands for a round of operations; see Durable. It is the last batch
 // that must be durable before the round's replies may go out: the session's own,
 // or one of others that it read from before it was durable. Of keys that were not
-// there, that is what deleted them. A round that wrote nothing, and read what is
-// durable, needs none: it does not wait for the rounds before it.
+// there, that is what deleted them.
 type Ticket struct{ batch record.BatchID }
 
 // Seal ends the batch of all that the session wrote. The ticket tells when
-// replies to what was done since the last Seal may go out.
+// replies may go out. It stands for all earlier rounds, too.
 func (ss *Session) Seal() Ticket {
-	ss.head.Lock()
-	own, at := ss.head.Seal(), ss.head.Sealed()
-	ss.head.Unlock()
-	t := Ticket{ss.need}
-	if at != ss.sealed { // Else nobody wrote to the head since.
-		t.batch, ss.sealed = max(ss.need, own), at
+	own, _ := ss.seal()
+	return ss.ticket(own)
+}
+
+// SealRound is Seal for those who hold the tickets of earlier rounds: its own
+// stands for what was done since the last Seal or SealRound alone, and for all
+// rounds up to now if the session was resumed: a command may have begun in one of
+// them. A round that wrote nothing and read what is durable waits for nobody.
+func (ss *Session) SealRound() Ticket {
+	own, wrote := ss.seal()
+	if !wrote {
+		own = 0
 	}
+	return ss.ticket(own)
+}
+
+// seal ends the open batch of the session's head. It returns the head's last
+// batch, and whether anybody wrote to the head since the session did this last.
+func (ss *Session) seal() (own record.BatchID, wrote bool) {
+	h := ss.head
+	h.Lock()
+	own, at := h.Seal(), h.Sealed()
+	h.Unlock()
+	wrote = at != ss.sealed
+	ss.sealed = at
+	return own, wrote
+}
+
+// ticket is for a round that needs batch own, and what it has noted.
+func (ss *Session) ticket(own record.BatchID) Ticket {
+	t := Ticket{max(ss.need, own)}
 	ss.need = 0
+	if uint64(t.batch) > ss.past.Load() {
+		ss.past.Store(uint64(t.batch))
+	}
 	return t
 }
 

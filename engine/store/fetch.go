@@ -41,6 +41,7 @@ func (ss *Session) want(a record.Address) {
 // then Resume the session with it and run the operation again from its start.
 type Fetch struct {
 	st   *Store
+	from *Session
 	want []wanted
 	room bool // memory for a write is wanted
 	left atomic.Int64
@@ -55,7 +56,7 @@ type Fetch struct {
 // TakeFetch, need.
 func (ss *Session) TakeFetch() *Fetch {
 	slices.SortFunc(ss.cold, func(a, b wanted) int { return cmp.Compare(a.at, b.at) })
-	f := &Fetch{st: ss.st, want: slices.Clone(slices.Compact(ss.cold)), got: make(map[record.Address]fetched, len(ss.cold))}
+	f := &Fetch{st: ss.st, from: ss, want: slices.Clone(slices.Compact(ss.cold)), got: make(map[record.Address]fetched, len(ss.cold))}
 	maps.Copy(f.got, ss.stash) // Or the operation would go back and forth between two records.
 	f.room = ss.noRoom
 	ss.cold, ss.noRoom = ss.cold[:0], false
@@ -115,6 +116,7 @@ func (ss *Session) Resume(f *Fetch) {
 	ss.stash = nil
 	if f != nil {
 		ss.stash, ss.fresh = f.got, !ss.guard.Inside()
+		ss.need = max(ss.need, record.BatchID(f.from.past.Load())) // What the operation did before it was Cold counts.
 	}
 }
 

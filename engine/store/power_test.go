@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -34,6 +35,8 @@ type mill struct {
 
 	issued        atomic.Uint64 // the ledger's highest count
 	acked, synced atomic.Uint64 // of it, what was promised
+
+	copies *hlogtest.Copies // elsewhere, if the store is replicated
 }
 
 // miller is one session at work.
@@ -68,19 +71,26 @@ func millKeys(ss *store.Session, what string, n int) (keys []store.Key) {
 }
 
 func newMill(t testing.TB, o store.Options, crew int, seed uint64) *mill {
-	m := &mill{t: t, opts: o}
+	return newMillWith(t, o, crew, seed, nil)
+}
+
+// newMillWith is newMill for a store with copies elsewhere.
+func newMillWith(t testing.TB, o store.Options, crew int, seed uint64, copies *hlogtest.Copies) *mill {
+	m := &mill{t: t, opts: o, copies: copies}
 	for n := range crew {
 		m.crew = append(m.crew, &miller{m: m, n: n, rng: rand.New(rand.NewPCG(seed, uint64(n)))})
 	}
 	m.start(device.NewMemory())
 	ss := m.crew[0].ss
-	ss.Begin()
 	for _, k := range millKeys(ss, "account", millAccounts) {
-		ss.Put(&k, store.Write{Value: u64(millMoney)}, nil)
+		until(t, ss, func() store.Status { return ss.Put(&k, store.Write{Value: u64(millMoney)}, nil) })
 	}
-	ss.Put(&millKeys(ss, "slot", 1)[0], store.Write{Value: []byte("token")}, nil)
-	ss.Seal()
-	ss.End()
+	until(t, ss, func() store.Status {
+		return ss.Put(&millKeys(ss, "slot", 1)[0], store.Write{Value: []byte("token")}, nil)
+	})
+	if err := ss.WaitDurable(ss.Seal()); err != nil {
+		t.Fatal(err)
+	}
 	m.sync()
 	return m
 }
@@ -88,7 +98,7 @@ func newMill(t testing.TB, o store.Options, crew int, seed uint64) *mill {
 func (m *mill) start(d *device.Memory) {
 	m.t.Helper()
 	m.dev = d
-	m.st = m.openOn(d)
+	m.st = m.openWith(d, m.copies)
 	for _, w := range m.crew {
 		ss, err := m.st.NewSession()
 		if err != nil {
@@ -100,8 +110,16 @@ func (m *mill) start(d *device.Memory) {
 
 func (m *mill) openOn(d *device.Memory) *store.Store {
 	m.t.Helper()
+	return m.openWith(d, nil)
+}
+
+func (m *mill) openWith(d *device.Memory, copies *hlogtest.Copies) *store.Store {
+	m.t.Helper()
 	o := m.opts
 	o.Device = d
+	if copies != nil {
+		o.Replicator = copies
+	}
 	st, err := store.Open(o)
 	if err != nil {
 		m.t.Fatal(err)

@@ -40,6 +40,7 @@ type Session struct {
 	stat   counters // plain numbers of this round; published by End
 	wait   atomic.Bool
 
+	past    atomic.Uint64 // the highest batch of its tickets
 	waitFor atomic.Uint64 // the batch that the session waits for; see await
 
 	chunking atomic.Uint64 // id of the first large value that is being written; 0 if none is

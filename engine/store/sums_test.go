@@ -45,6 +45,9 @@ func (s *sums) open(w *world) {
 			w.t.Fatal(st, ss.Err())
 		}
 	}
+	if err := ss.WaitDurable(ss.Seal()); err != nil {
+		w.t.Fatal(err)
+	}
 	w.sync()
 }
 
@@ -233,5 +236,8 @@ func (s *sums) level(ss *store.Session) {
 	for n := range accounts {
 		k := ss.Key(0, accountKey(n))
 		until(s.w.t, ss, func() store.Status { return ss.Put(&k, store.Write{Value: u64(opening)}, nil) })
+	}
+	if err := ss.WaitDurable(ss.Seal()); err != nil {
+		s.w.t.Fatal(err)
 	}
 }

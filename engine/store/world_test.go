@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -36,6 +37,9 @@ type world struct {
 	st     *store.Store
 	owners []*owner
 	shared sums
+
+	copies *hlogtest.Copies // elsewhere, if the store is replicated
+	heir   *hlogtest.Copies // what the next life finds of them
 }
 
 // seedOf gives the seed of a randomised test, and says how to repeat it.
@@ -56,7 +60,13 @@ func seedOf(t testing.TB) uint64 {
 // newWorld opens a store of its own for as many sessions.
 func newWorld(t testing.TB, o store.Options, owners int, seed uint64) *world {
 	t.Helper()
-	w := &world{t: t, opts: o, dev: device.NewMemory(), clock: new(atomic.Int64)}
+	return newWorldWith(t, o, owners, seed, nil)
+}
+
+// newWorldWith is newWorld for a store with copies elsewhere.
+func newWorldWith(t testing.TB, o store.Options, owners int, seed uint64, copies *hlogtest.Copies) *world {
+	t.Helper()
+	w := &world{t: t, opts: o, dev: device.NewMemory(), clock: new(atomic.Int64), heir: copies}
 	w.clock.Store(1_000_000)
 	for n := range owners {
 		w.owners = append(w.owners, newOwner(w, n+1, rand.New(rand.NewPCG(seed, uint64(n)))))
@@ -76,7 +86,11 @@ func (w *world) optionsAt(d *device.Memory, now func() int64) store.Options {
 // start opens the store on d, with a session for each owner.
 func (w *world) start(d *device.Memory) {
 	w.t.Helper()
-	st, err := store.Open(w.optionsAt(d, w.clock.Load))
+	opts := w.optionsAt(d, w.clock.Load)
+	if w.copies = w.heir; w.copies != nil {
+		opts.Replicator = w.copies
+	}
+	st, err := store.Open(opts)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -98,6 +112,14 @@ func (w *world) stop() {
 	}
 	if err := w.st.Close(); err != nil {
 		w.t.Error(err)
+	}
+	w.inherit()
+}
+
+// inherit fixes what the next life finds of the copies elsewhere.
+func (w *world) inherit() {
+	if w.copies != nil {
+		w.heir = w.copies.Next()
 	}
 }
 
@@ -193,6 +215,7 @@ func (w *world) die(d death) (*device.Memory, bounds) {
 		}
 	}
 	b.sums.least = w.shared.least(synced)
+	w.inherit()
 	clone := d.choose(w.dev)
 	for _, o := range w.owners {
 		for _, h := range o.keys {

@@ -287,7 +287,7 @@ func (l *loop) finish() {
 		return
 	}
 	l.open = false
-	ticket := l.sess.Seal()
+	ticket := l.sess.SealRound()
 	l.sess.End()
 	l.releaseResumed()
 	l.startParked()
