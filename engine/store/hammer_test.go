@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -19,7 +20,7 @@ import (
 // may rely on while others, the cleaner, checkpoints and truncation are at work.
 
 // hammerConfigs keep segments small, so that all of that happens all the time.
-func hammerConfigs() map[string]func() store.Options {
+func hammerConfigs(t testing.TB) map[string]func() store.Options {
 	const kib = 1 << 10
 	return map[string]func() store.Options{
 		"memory": func() store.Options { return store.Options{SegmentBytes: 16 * kib, Heads: 3} },
@@ -35,11 +36,17 @@ func hammerConfigs() map[string]func() store.Options {
 		"always/spill": func() store.Options {
 			return store.Options{SegmentBytes: 16 * kib, Heads: 2, Device: device.NewMemory(), Durability: store.Always, MemoryBytes: 512 * kib}
 		},
+		"everysec/spill/copied": func() store.Options {
+			return store.Options{
+				SegmentBytes: 16 * kib, Heads: 2, Device: device.NewMemory(), Durability: store.EverySec, MemoryBytes: 512 * kib,
+				Replicator: hlogtest.New(t, seedOf(t)),
+			}
+		},
 	}
 }
 
 func forHammerConfigs(t *testing.T, f func(*testing.T, *store.Store)) {
-	for name, o := range hammerConfigs() {
+	for name, o := range hammerConfigs(t) {
 		t.Run(name, func(t *testing.T) {
 			st := open(t, o())
 			stop := disturb(t, st)

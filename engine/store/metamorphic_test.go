@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
@@ -35,6 +36,8 @@ type subject struct {
 	st     *store.Store
 	ss     [2]*store.Session
 	lost   map[string]bool // keys that a forgetful store was seen to have forgotten
+	copied bool            // it has copies elsewhere
+	copies *hlogtest.Copies
 }
 
 func subjects(clock *atomic.Int64) []*subject {
@@ -48,6 +51,8 @@ func subjects(clock *atomic.Int64) []*subject {
 		{name: "always/spill", opts: store.Options{SegmentBytes: 4 * kib, Durability: store.Always, MemoryBytes: 64 * kib}, lasts: true},
 		{name: "memory/evict", opts: store.Options{SegmentBytes: 4 * kib, MemoryBytes: 64 * kib, Policy: store.Evict}, forget: true},
 		{name: "everysec/evict", opts: store.Options{SegmentBytes: 4 * kib, Durability: store.EverySec, MemoryBytes: 64 * kib, Policy: store.Evict}, lasts: true, forget: true},
+		{name: "everysec/spill/copied", opts: store.Options{SegmentBytes: 4 * kib, Durability: store.EverySec, MemoryBytes: 64 * kib}, lasts: true, copied: true},
+		{name: "always/evict/copied", opts: store.Options{SegmentBytes: 4 * kib, Durability: store.Always, MemoryBytes: 64 * kib, Policy: store.Evict}, lasts: true, forget: true, copied: true},
 	}
 	for _, s := range all {
 		s.opts.Heads, s.opts.Now, s.opts.Databases = 2, clock.Load, 3
@@ -62,6 +67,15 @@ func subjects(clock *atomic.Int64) []*subject {
 
 func (s *subject) open(t *rapid.T) {
 	var err error
+	switch {
+	case !s.copied:
+	case s.copies == nil:
+		s.copies = hlogtest.New(t, 1)
+		s.opts.Replicator = s.copies
+	default:
+		s.copies = s.copies.Next()
+		s.opts.Replicator = s.copies
+	}
 	if s.st, err = store.Open(s.opts); err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
