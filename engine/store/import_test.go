@@ -103,6 +103,7 @@ const (
 func newEstate(t testing.TB, rng *rand.Rand, expires bool) *estate {
 	e := &estate{t: t, rng: rng, clock: new(atomic.Int64), expires: expires, dev: device.NewMemory()}
 	e.clock.Store(1_000_000)
+	t.Cleanup(e.dev.Close)
 	e.st = open(t, store.Options{
 		Device: e.dev, Durability: store.EverySec, SegmentBytes: 4 << 10, Heads: 2, Databases: estateDBs, Now: e.clock.Load, Cluster: true,
 	})
@@ -230,6 +231,7 @@ func (e *estate) heirOptions(o store.Options) (store.Options, *device.Memory) {
 		return o, nil
 	}
 	dev := device.NewMemory()
+	e.t.Cleanup(dev.Close)
 	o.Device = dev
 	return o, dev
 }
@@ -238,8 +240,8 @@ func forHeirs(t *testing.T, f func(*testing.T, store.Options, *rand.Rand)) {
 	for name, o := range heirConfigs() {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seedOf(t), 7))
-			for range max(scale(8), 2) {
-				f(t, o, rng)
+			for n := range max(scale(8), 2) {
+				t.Run(fmt.Sprint(n), func(t *testing.T) { f(t, o, rng) }) // Each closes what it opened.
 			}
 		})
 	}
@@ -319,6 +321,7 @@ func TestAnImportThatWasBrokenOffIsBegunAgain(t *testing.T) {
 			im.Abort()
 			if dev != nil && rng.IntN(2) == 0 {
 				clone := dev.Crash()
+				t.Cleanup(clone.Close)
 				if err := errors.Join(st.CloseUnsaved()); err != nil {
 					t.Fatal(err)
 				}
@@ -381,7 +384,10 @@ func TestAnHeirServesWhileItImports(t *testing.T) {
 			own[n] = map[string][]byte{}
 			ss, rng := session(t, st), rand.New(rand.NewPCG(rng.Uint64(), 1))
 			wg.Go(func() {
-				for !stop.Load() {
+				for range 1000 { // No more: the cleaner may be far behind.
+					if stop.Load() {
+						return
+					}
 					serveOwn(t, ss, own[n], n, rng)
 				}
 			})
