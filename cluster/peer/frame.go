@@ -104,7 +104,8 @@ func (f *frame) decodeHeader(b *[headerBytes]byte) (sizes, error) {
 }
 
 // read reads a frame. The memory for what follows the header is into, grown as needed:
-// the frame's slices lie there. With nil they are the frame's own.
+// the frame's slices lie there. With nil they are the frame's own. The bulk is 8-aligned, so
+// that entries of a log can be read where they lie.
 func (f *frame) read(r io.Reader, into []byte) ([]byte, error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -114,21 +115,23 @@ func (f *frame) read(r io.Reader, into []byte) ([]byte, error) {
 	if err != nil {
 		return into, err
 	}
-	n := s.method + s.head + s.bulk
+	pad := -(s.method + s.head) & 7
+	n := pad + s.method + s.head + s.bulk
 	if cap(into) < n {
 		into = make([]byte, n)
 	}
 	into = into[:n]
-	if _, err := io.ReadFull(r, into); err != nil {
+	body := into[pad:]
+	if _, err := io.ReadFull(r, body); err != nil {
 		return into, fmt.Errorf("peer: a frame ended early: %w", noEOF(err))
 	}
 	sum := crc32.Update(0, castagnoli, header[:headerBytes-4])
-	if crc32.Update(sum, castagnoli, into) != binary.LittleEndian.Uint32(header[headerBytes-4:]) {
+	if crc32.Update(sum, castagnoli, body) != binary.LittleEndian.Uint32(header[headerBytes-4:]) {
 		return into, fmt.Errorf("%w: a frame does not match its CRC", ErrMalformed)
 	}
-	f.method = string(into[:s.method])
-	f.head = into[s.method : s.method+s.head : s.method+s.head]
-	f.bulk = into[s.method+s.head:]
+	f.method = string(body[:s.method])
+	f.head = body[s.method : s.method+s.head : s.method+s.head]
+	f.bulk = body[s.method+s.head:]
 	return into, nil
 }
 

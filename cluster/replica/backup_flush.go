@@ -1,0 +1,167 @@
+package replica
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/internal/background"
+)
+
+// queue is replicas that wait for the flusher.
+type queue struct {
+	mu   sync.Mutex
+	list []*replica
+}
+
+func (q *queue) push(r *replica) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, r)
+}
+
+func (q *queue) pop() *replica {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.list) == 0 {
+		return nil
+	}
+	r := q.list[0]
+	q.list = q.list[1:]
+	return r
+}
+
+// flushRetry is the pause after a flush that failed, as it does while the disk is full.
+const flushRetry = time.Second
+
+func (b *Backup) toFlush(r *replica) {
+	b.waiting.push(r)
+	b.wakeFlusher()
+}
+
+func (b *Backup) wakeFlusher() {
+	select {
+	case b.flushes <- struct{}{}:
+	default:
+	}
+}
+
+// flushAll moves closed replicas to files and zeroes buffers, quietly, while the
+// backup lives. What it cannot flush stays in its buffer.
+func (b *Backup) flushAll() {
+	background.Quiet()
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-b.flushes:
+		}
+		if err := b.flushSome(); err != nil {
+			b.count.flushErrors.Add(1)
+			b.o.Log.Error("closed replicas stay in memory: they cannot be written to disk", "dir", b.o.Dir, "error", err)
+			b.pause(flushRetry)
+			b.wakeFlusher()
+		}
+	}
+}
+
+// pause waits, unless the backup is closed meanwhile.
+func (b *Backup) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-b.ctx.Done():
+	}
+}
+
+// flushSome goes on until there is nothing to do or something fails. Dirty
+// buffers come first: an open waits for them, and nothing for a flush.
+func (b *Backup) flushSome() error {
+	for b.ctx.Err() == nil {
+		more, err := b.pool.sweep()
+		if err != nil {
+			return err
+		}
+		if more {
+			continue
+		}
+		r := b.waiting.pop()
+		if r == nil {
+			background.Aloud(b.savings.put)
+			return nil
+		}
+		if err := b.flush(r); err != nil {
+			b.waiting.push(r)
+			return err
+		}
+	}
+	return nil
+}
+
+// flush moves one closed replica to a file. Locks of those who serve are taken
+// on another thread, for this one may be off its core for long.
+func (b *Backup) flush(r *replica) (err error) {
+	var h held
+	var version uint64
+	background.Aloud(func() {
+		if h, err = r.hold(nil); err == nil {
+			version = h.info.Version
+		}
+	})
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil // It was dropped, or put anew.
+	case errors.Is(err, ErrCorrupt):
+		background.Aloud(func() { r.markCorrupt(err) })
+		return nil
+	case err != nil:
+		return err
+	case h.info.OnDisk:
+		return nil
+	}
+	begin := time.Now()
+	tmp, err := writeReplica(b.dir("replicas"), r.log.id, r.segment, version, h.closing, h.bytes)
+	h.release()
+	if err != nil {
+		return err
+	}
+	b.count.flushNanos.Add(uint64(time.Since(begin)))
+	background.Aloud(func() { err = r.moveTo(tmp) })
+	return err
+}
+
+// moveTo makes a file the replica's place and gives its buffer back.
+func (r *replica) moveTo(tmp string) error {
+	l := r.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r.lost {
+		return removeFile(tmp)
+	}
+	path, err := adoptReplica(l.b.dir("replicas"), tmp, l.id, r.segment)
+	if err != nil {
+		return err
+	}
+	r.path = path
+	l.b.count.flushed.Add(1)
+	l.b.count.flushedBytes.Add(uint64(r.closing.End))
+	return r.leaveBuffer()
+}
+
+// markCorrupt remembers that a replica is, and tells.
+func (r *replica) markCorrupt(why error) {
+	l := r.log
+	l.mu.Lock()
+	known := r.corrupt || r.lost
+	r.corrupt = true
+	l.mu.Unlock()
+	if known {
+		return
+	}
+	l.b.count.corrupt.Add(1)
+	l.b.o.Log.Error("a replica is corrupt; its primary will be told to make another", "log", uint64(l.id), "segment", uint64(r.segment), "error", why)
+	if l.b.o.Corrupt != nil {
+		l.b.o.Corrupt(l.id, r.segment)
+	}
+}

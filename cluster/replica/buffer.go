@@ -1,0 +1,161 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/ring"
+)
+
+// buffer is a file, mapped, that holds one open or just closed replica.
+//
+// Who owns which bytes when: the NIC may write to the data while a replica is
+// open, and nobody else may but Append, under the same key. From the revocation of
+// the key on they are constant; when no replica has the buffer any more and
+// its readers are gone, they belong to the sweeper, which makes them zero.
+type buffer struct {
+	path   string
+	file   *os.File
+	mem    *fabric.Memory
+	header bufferHeader // as stored last
+
+	// inherited says that the buffer was in use when this process began. A NIC may not
+	// have noticed yet that the process before is gone. So when its
+	// replica ends the file goes, too, and a late write with it.
+	inherited bool
+	// readers hold it shared; they enter under the lock of the log whose replica
+	// has the buffer.
+	readers sync.RWMutex
+}
+
+// zeroStep is how many bytes are cleared at a time: a large clear would hold up
+// the collector, and all others with it.
+const zeroStep = 64 << 10
+
+// createBuffer makes a file of zeroes on the disk and in memory.
+func createBuffer(path string, segmentBytes uint32) (*buffer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create a buffer: %w", err)
+	}
+	b := &buffer{path: path, file: f}
+	err = reserve(f, dataOffset+int64(segmentBytes))
+	if err == nil {
+		err = b.mapData(segmentBytes)
+	}
+	if err == nil {
+		b.zero() // It is already; but now its pages are there.
+		err = b.store(bufferHeader{state: bufferFree, segmentBytes: segmentBytes}, true)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create a buffer: %w", err), b.discard())
+	}
+	return b, nil
+}
+
+// reserve allocates zeroes, so that a full disk is found now and not by a
+// fault under somebody's write. File systems that cannot get them written.
+func reserve(f *os.File, bytes int64) error {
+	err := error(unix.EINTR)
+	for err == unix.EINTR {
+		err = unix.Fallocate(int(f.Fd()), 0, 0, bytes)
+	}
+	if err != unix.EOPNOTSUPP && err != unix.ENOSYS {
+		return err
+	}
+	zeroes := make([]byte, copyStep)
+	for at := int64(0); at < bytes; at += copyStep {
+		if _, err := f.WriteAt(zeroes[:min(copyStep, bytes-at)], at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openBuffer maps a file that an earlier process left. ok is false if it is none.
+func openBuffer(path string) (b *buffer, ok bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	h, ok := readHeader(f)
+	if !ok {
+		return nil, false, f.Close()
+	}
+	b = &buffer{path: path, file: f, header: h, inherited: h.state.inUse()}
+	if err := b.mapData(h.segmentBytes); err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return b, true, nil
+}
+
+func (b *buffer) mapData(bytes uint32) (err error) {
+	b.mem, err = fabric.MapFile(b.file, dataOffset, int(bytes))
+	return err
+}
+
+func (b *buffer) data() []byte { return b.mem.Bytes() }
+
+// store writes a header over the older one of the two. With sync the
+// whole file is on the medium when it returns.
+func (b *buffer) store(h bufferHeader, sync bool) error {
+	h.number = b.header.number + 1
+	if h.segmentBytes == 0 {
+		h.segmentBytes = b.header.segmentBytes
+	}
+	if _, err := b.file.WriteAt(h.encode(), int64(h.number%2)*slotStride); err != nil {
+		return fmt.Errorf("store the header of %s: %w", b.path, err)
+	}
+	b.header = h
+	if !sync {
+		return nil
+	}
+	if err := unix.Fdatasync(int(b.file.Fd())); err != nil {
+		return fmt.Errorf("sync %s: %w", b.path, err)
+	}
+	return nil
+}
+
+// zero clears the data.
+func (b *buffer) zero() {
+	data := b.data()
+	for at := 0; at < len(data); at += zeroStep {
+		clear(data[at:min(at+zeroStep, len(data))])
+	}
+}
+
+// place copies bytes as a NIC does: in order, the last one last.
+func (b *buffer) place(off uint32, bytes []byte) {
+	if len(bytes) > 0 {
+		ring.Place(unsafe.Pointer(&b.data()[off]), unsafe.Pointer(&bytes[0]), uint64(len(bytes)))
+	}
+}
+
+// copyOut copies the first n bytes, that others may be writing to.
+func (b *buffer) copyOut(into []byte, n int) []byte {
+	if cap(into) < n {
+		into = make([]byte, n)
+	}
+	into = into[:n]
+	for at := 0; at < n; at += zeroStep {
+		copy(into[at:min(at+zeroStep, n)], b.data()[at:])
+	}
+	return into
+}
+
+// unmap gives the memory back; the file stays.
+func (b *buffer) unmap() error {
+	if b.mem == nil {
+		return b.file.Close()
+	}
+	return errors.Join(b.mem.Close(), b.file.Close())
+}
+
+// discard removes the file, too.
+func (b *buffer) discard() error { return errors.Join(b.unmap(), os.Remove(b.path)) }

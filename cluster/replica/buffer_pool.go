@@ -1,0 +1,207 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// bufferPool is the buffers of a backup.
+//
+//	free ── take ── in use ── release ── dirty ── sweep (zero) ── free
+//
+// Invariant: what is free is zero, in memory and, after its header says so, on disk.
+type bufferPool struct {
+	dir          string
+	segmentBytes uint32
+	limit        int // buffers in use and dirty at a time
+
+	mu    sync.Mutex
+	free  []*buffer
+	dirty []*buffer
+	busy  int    // in use, dirty or being zeroed
+	next  uint64 // number of the next file
+	wake  func() // somebody released one
+}
+
+const bufferSuffix = ".buffer"
+
+// openPool finds the buffers of an earlier process. Those in use are returned.
+func openPool(dir string, segmentBytes uint32, limit int) (p *bufferPool, used []*buffer, broken []string, err error) {
+	p = &bufferPool{dir: dir, segmentBytes: segmentBytes, limit: limit, wake: func() {}}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, e := range entries {
+		name, is := strings.CutSuffix(e.Name(), bufferSuffix)
+		number, err := strconv.ParseUint(name, 10, 64)
+		if !is || err != nil {
+			continue
+		}
+		p.next = max(p.next, number+1)
+		path := filepath.Join(dir, e.Name())
+		b, ok, err := openBuffer(path)
+		switch {
+		case err != nil:
+			return nil, nil, nil, fmt.Errorf("open a buffer: %w", err)
+		case !ok:
+			broken = append(broken, path)
+		case b.header.state.inUse():
+			p.busy++
+			used = append(used, b)
+		case b.header.segmentBytes != segmentBytes:
+			err = b.discard()
+		case b.header.state == bufferFree:
+			p.free = append(p.free, b)
+		default:
+			p.busy++
+			p.dirty = append(p.dirty, b)
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	return p, used, broken, nil
+}
+
+// prepare makes buffers until n are free, as far as the limit allows.
+func (p *bufferPool) prepare(n int) error {
+	for range n {
+		p.mu.Lock()
+		enough := len(p.free) >= min(n, p.limit-p.busy)
+		p.mu.Unlock()
+		if enough {
+			return nil
+		}
+		b, err := p.create()
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.free = append(p.free, b)
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// take returns a buffer that is zero.
+func (p *bufferPool) take() (*buffer, error) {
+	p.mu.Lock()
+	if p.busy >= p.limit {
+		defer p.mu.Unlock()
+		return nil, fmt.Errorf("%w: %d buffers are not on disk yet, and that is as many as it can save when the power fails", ErrFull, p.busy)
+	}
+	p.busy++
+	if last := len(p.free) - 1; last >= 0 {
+		b := p.free[last]
+		p.free = p.free[:last]
+		p.mu.Unlock()
+		return b, nil
+	}
+	p.mu.Unlock()
+	b, err := p.create()
+	if err != nil {
+		p.mu.Lock()
+		p.busy--
+		p.mu.Unlock()
+	}
+	return b, err
+}
+
+func (p *bufferPool) create() (*buffer, error) {
+	p.mu.Lock()
+	number := p.next
+	p.next++
+	p.mu.Unlock()
+	b, err := createBuffer(filepath.Join(p.dir, fmt.Sprintf("%06d%s", number, bufferSuffix)), p.segmentBytes)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		err = fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, syncDir(p.dir)
+}
+
+// putBack returns a buffer that was taken and not written to.
+func (p *bufferPool) putBack(b *buffer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+	p.free = append(p.free, b)
+}
+
+// release gives a buffer to the sweeper. Nobody enters it as a reader any more.
+func (p *bufferPool) release(b *buffer) {
+	p.mu.Lock()
+	p.dirty = append(p.dirty, b)
+	p.mu.Unlock()
+	p.wake()
+}
+
+// sweep zeroes one dirty buffer, or says that there is none.
+func (p *bufferPool) sweep() (more bool, err error) {
+	p.mu.Lock()
+	if len(p.dirty) == 0 {
+		p.mu.Unlock()
+		return false, nil
+	}
+	b := p.dirty[0]
+	p.dirty = p.dirty[1:]
+	p.mu.Unlock()
+	b.readers.Lock()
+	kept, err := b.clean(p.segmentBytes)
+	b.readers.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+	if kept {
+		p.free = append(p.free, b)
+	}
+	return true, err
+}
+
+// clean makes the buffer free, or removes it if it cannot be used again.
+func (b *buffer) clean(segmentBytes uint32) (kept bool, err error) {
+	if b.inherited || b.header.segmentBytes != segmentBytes {
+		return false, b.discard()
+	}
+	err = b.store(bufferHeader{state: bufferDirty}, false)
+	if err == nil {
+		b.zero()
+		err = syncFile(b.file) // Zeroes first: the header vouches for them.
+	}
+	if err == nil {
+		err = b.store(bufferHeader{state: bufferFree}, true)
+	}
+	if err != nil {
+		return false, errors.Join(err, b.discard())
+	}
+	return true, nil
+}
+
+// counts tells how many buffers are free, could still be made, and are busy.
+func (p *bufferPool) counts() (room, busy int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(p.limit-p.busy, 0), p.busy
+}
+
+// close unmaps what nobody uses.
+func (p *bufferPool) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	for _, b := range append(p.free, p.dirty...) {
+		errs = append(errs, b.unmap())
+	}
+	p.free, p.dirty = nil, nil
+	return errors.Join(errs...)
+}

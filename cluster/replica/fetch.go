@@ -1,0 +1,144 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// partBytes is about how much one part of a fetch carries.
+const partBytes = 256 << 10
+
+// segmentMemory is memory to read segments to.
+var segmentMemory = sync.Pool{New: func() any { return new([]byte) }}
+
+func (b *Backup) onFetch(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var q FetchRequest
+	if err := c.Bind(&q); err != nil {
+		return nil, nil, err
+	}
+	r, err := b.replicaOf(q.Log, q.Segment)
+	if err != nil {
+		return nil, nil, err
+	}
+	select {
+	case b.reading <- struct{}{}:
+		defer func() { <-b.reading }()
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	memory := segmentMemory.Get().(*[]byte)
+	defer segmentMemory.Put(memory)
+	h, err := r.hold(*memory)
+	defer func() { h.release() }()
+	if err != nil {
+		if errors.Is(err, ErrCorrupt) {
+			r.markCorrupt(err)
+		}
+		return nil, nil, err
+	}
+	if !h.pinned {
+		*memory = h.bytes
+	}
+	a, err := b.send(&q, &h, c)
+	if errors.Is(err, ErrCorrupt) {
+		r.markCorrupt(err)
+	}
+	b.count.fetches.Add(1)
+	b.count.fetchedBytes.Add(a.Bytes)
+	return a, nil, err
+}
+
+func (b *Backup) replicaOf(log record.LogID, id record.SegmentID) (*replica, error) {
+	if l := b.log(log, false); l != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if r := l.replicas[id]; r != nil {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: segment %d of log %x", ErrNotFound, id, uint64(log))
+}
+
+// send checks the segment up to the cut, all of it, and only then sends what was
+// asked for.
+func (b *Backup) send(q *FetchRequest, h *held, c *peer.Call) (a FetchAnswer, err error) {
+	ext, err := h.scan(func(n record.BatchID) bool { return n <= q.Cut })
+	if err != nil {
+		return a, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	a = FetchAnswer{End: uint32(ext.End), Batch: ext.Batch, Closed: ext.Closed}
+	if q.Whole {
+		err = sendWhole(h.bytes[:ext.End], &a, c)
+		return a, err
+	}
+	p := parts{call: c, answer: &a}
+	for _, e := range record.Entries(h.bytes[:ext.End]) {
+		if place, ok := b.o.Place(e); ok && contains(q.Ranges, place) {
+			if err := p.add(e.Bytes()); err != nil {
+				return a, err
+			}
+		}
+	}
+	err = p.flush()
+	return a, err
+}
+
+func sendWhole(bytes []byte, a *FetchAnswer, c *peer.Call) error {
+	for at := 0; at < len(bytes); at += partBytes {
+		piece := bytes[at:min(at+partBytes, len(bytes))]
+		if err := c.Send(FetchPart{}, piece); err != nil {
+			return err
+		}
+		a.Bytes += uint64(len(piece))
+	}
+	return nil
+}
+
+// contains tells whether a place lies in one of the ranges. Heirs have few.
+func contains(rs view.Ranges, p record.Place) bool {
+	for i := range rs {
+		if rs[i].Contains(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// parts gathers entries and sends them when they are many.
+type parts struct {
+	call    *peer.Call
+	answer  *FetchAnswer
+	buf     []byte
+	entries int
+}
+
+func (p *parts) add(entry []byte) error {
+	if len(p.buf)+len(entry) > partBytes && p.entries > 0 {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	if p.buf == nil {
+		p.buf = make([]byte, 0, partBytes)
+	}
+	p.buf = append(p.buf, entry...)
+	p.entries++
+	return nil
+}
+
+func (p *parts) flush() error {
+	if p.entries == 0 {
+		return nil
+	}
+	err := p.call.Send(FetchPart{Entries: p.entries}, p.buf)
+	p.answer.Entries += uint64(p.entries)
+	p.answer.Bytes += uint64(len(p.buf))
+	p.buf, p.entries = p.buf[:0], 0
+	return err
+}
