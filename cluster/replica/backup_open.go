@@ -145,8 +145,8 @@ func (l *copies) current(id record.SegmentID, version uint64, r *Roster) error {
 		return fmt.Errorf("%w: segment %d is not in its own roster", ErrInvalid, id)
 	case !latest.Segments.Contains(uint64(id)):
 		return fmt.Errorf("%w: segment %d is not in roster %d", ErrStale, id, latest.Number)
-	case version < latest.Version:
-		return fmt.Errorf("%w: version %d; roster %d is of version %d", ErrStale, version, latest.Number, latest.Version)
+	case version < max(r.Version, l.saved.Roster.Version):
+		return fmt.Errorf("%w: version %d; roster %d is of version %d", ErrStale, version, l.saved.Roster.Number, l.saved.Roster.Version)
 	}
 	return nil
 }
