@@ -18,7 +18,7 @@ type call struct {
 	db   int          // the selected database; SELECT sets conn.db instead
 
 	routing *Routing // of this round; nil: no cluster
-	scratch scratch // memory that handlers build values in
+	scratch scratch  // memory that handlers build values in
 }
 
 // verdict is what a handler reports back to the loop.

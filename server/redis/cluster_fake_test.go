@@ -30,8 +30,8 @@ type townNode struct {
 	srv   *redis.Server
 	st    *store.Store
 	addr  string
-	dead  atomic.Bool // the lease has ended
-	asked atomic.Int64
+	dead  atomic.Bool  // the lease has ended
+	lives atomic.Int64 // above 0: the lease ends when it was asked for so often
 
 	routing atomic.Pointer[redis.Routing]
 	state   redis.RoutingState // guarded by town.mu
@@ -43,7 +43,10 @@ type townNode struct {
 func (n *townNode) Routing() *redis.Routing { return n.routing.Load() }
 
 func (n *townNode) Alive() bool {
-	n.asked.Add(1)
+	if n.lives.Load() > 0 && n.lives.Add(-1) == 0 {
+		n.dead.Store(true)
+		return true // for the last time
+	}
 	return !n.dead.Load()
 }
 

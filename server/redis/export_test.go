@@ -68,6 +68,19 @@ func (s *Server) HoldLoop(id int) (release func()) {
 	return func() { close(done) }
 }
 
+// PassAll returns when every loop has ended the round that it was in.
+func (s *Server) PassAll() {
+	for i := range s.startedLoops() {
+		s.onLoop(i, func(*loop) {})
+	}
+}
+
+// LeaseBelieved makes a loop, which is held, believe that it asked for the lease in a
+// while from now, so that its next rounds begin without asking.
+func (s *Server) LeaseBelieved(id int) {
+	s.startedLoops()[id].lease = leaseView{alive: true, asked: never}
+}
+
 // Posted is how many messages wait for a loop.
 func (s *Server) Posted(id int) int {
 	in := &s.startedLoops()[id].inbox
