@@ -1,0 +1,127 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+)
+
+// rosterGap is how far roster numbers leap when a primary begins. Rosters that
+// too few backups stored to be found may have some of the numbers in between.
+const rosterGap = 1 << 20
+
+// completionDepth is more than what is in flight at any moment.
+const completionDepth = 4096
+
+// Begin starts replication. It returns when all segments of a former life have their
+// copies; formerly open ones are closed by now, and longer than what the backups have.
+func (p *Primary) Begin(ctx context.Context, s hlog.Source) error {
+	if p.began.Swap(true) {
+		return errors.New("replica: a primary begins once")
+	}
+	p.source = s
+	ctx, cancel := p.bound(ctx)
+	defer cancel()
+	if err := p.attach(); err != nil {
+		return err
+	}
+	for _, g := range s.Segments {
+		p.books.closed[g.ID] = &closedSegment{id: g.ID, Closing: Closing{End: g.End, Batch: g.Batch}}
+	}
+	former := len(s.Segments) > 0 || len(p.o.Backups) > 0
+	p.water.begin(0)
+	if former {
+		if err := p.resume(ctx); err != nil {
+			return err
+		}
+	}
+	p.water.begin(s.Last)
+	if p.o.Mode == OneSided {
+		p.start(p.poller)
+	}
+	for _, task := range []func(context.Context){p.closeLoop, p.keepLoop, p.copyLoop, p.healthLoop, p.advanceLoop} {
+		p.start(task)
+	}
+	return nil
+}
+
+// attach makes what writes need of the fabric.
+func (p *Primary) attach() error {
+	if p.o.Mode != OneSided {
+		return nil
+	}
+	if p.o.Device == nil {
+		return errors.New("replica: one-sided replication needs a fabric device")
+	}
+	var err error
+	if p.domain, err = p.o.Device.NewDomain("replica"); err != nil {
+		return fmt.Errorf("replicate over the fabric: %w", err)
+	}
+	if p.cq, err = p.domain.NewCQ(completionDepth); err != nil {
+		return errors.Join(fmt.Errorf("replicate over the fabric: %w", err), p.domain.Close())
+	}
+	p.staging.domain = p.domain
+	return nil
+}
+
+// resume brings the copies of a former life's segments up to date.
+func (p *Primary) resume(ctx context.Context) error {
+	for {
+		m := p.o.Members()
+		err := p.resumeOnce(ctx, m)
+		if err == nil {
+			return nil
+		}
+		p.o.Log.Info("waiting for backups to have the log of the node's former life", "error", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("copy the log of a former life: %w", errors.Join(context.Cause(ctx), err))
+		case <-m.Changed:
+		case <-time.After(firstPause):
+		}
+	}
+}
+
+func (p *Primary) resumeOnce(ctx context.Context, m Membership) error {
+	found, err := p.surveyAll(ctx, m.Living)
+	if err != nil {
+		p.o.Log.Warn("a node did not say what it has of this log", "error", err)
+	}
+	p.mu.Lock()
+	p.books.number = max(p.books.number, found.Number+rosterGap)
+	p.mu.Unlock()
+	if p.water.batch() < found.Safe {
+		p.water.begin(found.Safe) // What rosters say until all is copied.
+	}
+	if err := p.degrade(ctx, m); err != nil {
+		return err
+	}
+	if _, err := p.copyAll(ctx, m, false); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	least, copies := p.leastCopies(), p.books.copies
+	p.mu.Unlock()
+	if least < copies {
+		return fmt.Errorf("a segment has %d copies of %d", least, copies)
+	}
+	return p.outdate(ctx, m)
+}
+
+// outdate makes what was open in the former life stale: it is closed now, and copied.
+func (p *Primary) outdate(ctx context.Context, m Membership) error {
+	p.mu.Lock()
+	p.books.raising++
+	version := p.books.raising
+	p.mu.Unlock()
+	if err := p.raiseLedger(ctx, version); err != nil {
+		return err
+	}
+	return p.spreadRoster(ctx, m.Living)
+}
+
+var _ hlog.Replicator = (*Primary)(nil)
+

@@ -1,0 +1,263 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Open opens a segment at its backups. One that refuses, is dead or silent is
+// replaced by another; if there are too few, it waits for more, or until the keeper
+// has decided that fewer must do.
+func (p *Primary) Open(ctx context.Context, id record.SegmentID, memory []byte) error {
+	ctx, cancel := p.bound(ctx)
+	defer cancel()
+	g := newOpenSegment(id, memory)
+	p.mu.Lock()
+	p.books.opening[id] = true
+	p.mu.Unlock()
+	for {
+		news := p.keeper.changes()
+		m := p.o.Members()
+		err := p.recruit(ctx, g, m, false)
+		done, raised := p.enlist(ctx, g)
+		switch {
+		case done:
+			return nil
+		case raised:
+			continue
+		}
+		p.keeper.wake()
+		select {
+		case <-ctx.Done():
+			p.giveUp(g)
+			return fmt.Errorf("open segment %d at enough backups: %w", id, errors.Join(context.Cause(ctx), err))
+		case <-m.Changed:
+		case <-news:
+		case <-time.After(firstPause):
+		}
+	}
+}
+
+// bound ends a caller's context with the primary's.
+func (p *Primary) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(p.ctx, func() { cancel(errEnded) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+var errEnded = errors.New("replication has ended")
+
+func (p *Primary) giveUp(g *openSegment) {
+	p.mu.Lock()
+	delete(p.books.opening, g.id)
+	dropped := g.drop(func(*stream) bool { return true })
+	p.mu.Unlock()
+	p.end(dropped...)
+}
+
+// enlist publishes a segment that has enough good copies, all of the version that
+// is being raised, if one is. Else it tells whether something has changed.
+func (p *Primary) enlist(ctx context.Context, g *openSegment) (done, raised bool) {
+	p.mu.Lock()
+	bad := g.drop(func(s *stream) bool { return !s.good() })
+	version := p.books.raising
+	var behind []*stream
+	for _, s := range *g.copies.Load() {
+		if s.version < version {
+			behind = append(behind, s)
+		}
+	}
+	if done = len(behind) == 0 && len(*g.copies.Load()) >= p.books.copies; done {
+		p.publish(g)
+	}
+	p.mu.Unlock()
+	p.end(bad...)
+	for _, s := range behind {
+		p.raiseOne(ctx, s, version)
+	}
+	return done, len(behind) > 0
+}
+
+// raiseOne raises a replica that was opened while the version rose.
+func (p *Primary) raiseOne(ctx context.Context, s *stream, version uint64) {
+	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+	defer cancel()
+	r := RaiseRequest{Log: p.source.LogID, Version: version, Segments: []record.SegmentID{s.seg.id}}
+	if _, err := p.call(ctx, s.node, MethodRaise, r, nil, nil); err != nil {
+		s.condemned.Store(true)
+		return
+	}
+	s.version = version
+}
+
+// recruit opens as many replicas as are missing, each at another node. It returns
+// when there are enough, or nobody else can be asked.
+func (p *Primary) recruit(ctx context.Context, g *openSegment, m Membership, creating bool) error {
+	usable := p.usable(m.Living)
+	p.mu.Lock()
+	candidates := p.books.placer.choose(usable, g.taken())
+	want := max(p.books.copies, min(p.o.Copies, len(usable)))
+	p.mu.Unlock()
+	var failed error
+	for len(candidates) > 0 && ctx.Err() == nil {
+		missing := min(want-g.goodCopies(), len(candidates))
+		if missing <= 0 {
+			break
+		}
+		failed = errors.Join(failed, p.openAt(ctx, g, candidates[:missing], creating))
+		candidates = candidates[missing:]
+	}
+	return failed
+}
+
+// openAt opens the segment at all of nodes, at the same time.
+func (p *Primary) openAt(ctx context.Context, g *openSegment, nodes []Member, creating bool) error {
+	errs := make([]error, len(nodes))
+	var all sync.WaitGroup
+	for i, n := range nodes {
+		all.Go(func() { errs[i] = p.openOn(ctx, g, n.ID, creating) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// openOn opens a replica and makes a stream to it one that counts.
+func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, creating bool) error {
+	s, err := p.openStream(ctx, g, node, creating)
+	if err != nil {
+		if ctx.Err() == nil {
+			p.avoid(node, false)
+			p.mu.Lock()
+			p.books.counts.refusals++
+			p.mu.Unlock()
+			p.o.Log.Warn("a backup did not open a replica; another one is asked", "node", node, "segment", g.id, "error", err)
+		}
+		return err
+	}
+	p.welcome(node)
+	p.mu.Lock()
+	g.add(s)
+	p.mu.Unlock()
+	s.join()
+	s.again()
+	return nil
+}
+
+func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.NodeID, creating bool) (*stream, error) {
+	if err := p.addBackup(ctx, node); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.o.OpenTimeout)
+	defer cancel()
+	l, err := p.linkTo(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	request := OpenRequest{
+		Log: p.source.LogID, Segment: g.id, Version: p.books.raising, Bytes: uint32(len(g.memory)), Creating: creating,
+		Roster: p.books.roster(*p.open.Load(), p.water.batch()),
+	}
+	p.mu.Unlock()
+	var answer OpenAnswer
+	if _, err := p.call(ctx, node, MethodOpen, request, nil, &answer); err != nil {
+		return nil, err
+	}
+	return p.newStream(g, l, request.Version, answer)
+}
+
+func (p *Primary) newStream(g *openSegment, l *link, version uint64, a OpenAnswer) (*stream, error) {
+	s := &stream{seg: g, node: l.node, link: l, version: version, complete: make(chan struct{})}
+	s.posted.Store(a.End)
+	s.done.Store(a.End)
+	if l.sender != nil {
+		s.wire = &byCall{sender: l.sender, stream: s, handle: a.Handle}
+		l.sender.add(s)
+	} else {
+		if a.Region.Bytes < uint64(len(g.memory)) {
+			return nil, fmt.Errorf("node %s gave a buffer of %d bytes for a segment of %d", l.node, a.Region.Bytes, len(g.memory))
+		}
+		ring, err := p.staging.take()
+		if err != nil {
+			return nil, err
+		}
+		s.wire = &oneSided{qp: l.lane(), target: a.Region, ring: ring, link: l}
+	}
+	p.register(s)
+	return s, nil
+}
+
+// addBackup makes sure that the ledger has a node before it gets its first replica.
+func (p *Primary) addBackup(ctx context.Context, node view.NodeID) error {
+	p.mu.Lock()
+	known := p.books.backups[node]
+	p.mu.Unlock()
+	if known {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+	defer cancel()
+	if err := p.o.Ledger.AddBackup(ctx, node); err != nil {
+		return fmt.Errorf("note node %s as a backup: %w", node, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.books.backups[node] = true
+	return nil
+}
+
+// linkTo gives the link to a node, and makes it if there is none. A link that is not
+// good is the keeper's to take away.
+func (p *Primary) linkTo(ctx context.Context, node view.NodeID) (*link, error) {
+	unlock := p.keeper.dialing(node)
+	defer unlock()
+	p.mu.Lock()
+	l := p.books.links[node]
+	p.mu.Unlock()
+	if l != nil {
+		if !l.good() {
+			return nil, fmt.Errorf("node %s is being replaced: %s", node, l.why())
+		}
+		return l, nil
+	}
+	l, err := p.dial(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.books.links[node] = l
+	return l, nil
+}
+
+// goodCopies is how many copies there are to rely on.
+func (g *openSegment) goodCopies() int { return g.number((*stream).good) }
+
+// number is how many copies are of a kind.
+func (g *openSegment) number(of func(*stream) bool) int {
+	n := 0
+	for _, s := range *g.copies.Load() {
+		if of(s) {
+			n++
+		}
+	}
+	return n
+}
+
+// taken are nodes where no other replica may be opened: they have one that is good, or
+// one that went bad. One whose link broke may be opened again through another.
+func (g *openSegment) taken() []view.NodeID {
+	var nodes []view.NodeID
+	for _, s := range *g.copies.Load() {
+		if s.good() || s.condemned.Load() {
+			nodes = append(nodes, s.node)
+		}
+	}
+	return nodes
+}

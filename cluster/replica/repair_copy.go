@@ -1,0 +1,159 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+// copier makes copies of closed segments that have too few, one after the other and slowly:
+// a node that was lost takes many replicas with it, and writers must not feel it.
+type copier struct{ news chan struct{} }
+
+func (c *copier) begin() { c.news = make(chan struct{}, 1) }
+
+func (c *copier) wake() { poke(c.news) }
+
+// putTimeout bounds the copy of one segment, which ends on the backup's disk.
+const putTimeout = 30 * time.Second
+
+func (p *Primary) copyLoop(ctx context.Context) {
+	for {
+		m := p.o.Members()
+		failed, err := p.copyAll(ctx, m, true)
+		var again <-chan time.Time
+		if err != nil {
+			p.o.Log.Warn("closed segments lack copies; trying again", "segments", failed, "error", err)
+			again = time.After(time.Second)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.Changed:
+		case <-p.copier.news:
+		case <-again:
+		}
+	}
+}
+
+// copyAll copies each closed segment that has too few copies, and says how many it could not.
+func (p *Primary) copyAll(ctx context.Context, m Membership, slowly bool) (failed int, last error) {
+	lacking := p.thin(m)
+	for i, c := range lacking {
+		if ctx.Err() != nil {
+			return len(lacking) - i, ctx.Err()
+		}
+		p.mu.Lock()
+		p.books.counts.toCopy = len(lacking) - i
+		p.mu.Unlock()
+		if err := p.thicken(ctx, c, m, slowly); err != nil {
+			failed, last = failed+1, err
+		}
+	}
+	p.mu.Lock()
+	p.books.counts.toCopy = failed
+	p.mu.Unlock()
+	if len(lacking) > 0 {
+		p.keeper.wake() // Perhaps a dead node is not needed any more.
+	}
+	return failed, last
+}
+
+// thin lists closed segments that could have more copies.
+func (p *Primary) thin(m Membership) []*closedSegment {
+	want := min(p.o.Copies, len(p.usable(m.Living)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	want = max(want, p.books.copies)
+	var all []*closedSegment
+	for _, c := range p.books.closed {
+		if len(c.holders) < want {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *closedSegment) int { return len(a.holders) - len(b.holders) })
+	return all
+}
+
+// thicken gives a segment the copies that it lacks.
+func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, slowly bool) error {
+	usable := p.usable(m.Living)
+	p.mu.Lock()
+	candidates := p.books.placer.choose(usable, c.holders)
+	slices.SortStableFunc(candidates, func(a, b Member) int { return rank(c.partly, a.ID) - rank(c.partly, b.ID) })
+	p.mu.Unlock()
+	err := fmt.Errorf("segment %d: nobody can take a copy", c.id)
+	for _, n := range candidates {
+		p.mu.Lock()
+		enough := len(c.holders) >= min(p.o.Copies, max(len(usable), p.books.copies)) || p.books.closed[c.id] != c
+		p.mu.Unlock()
+		if enough {
+			return nil
+		}
+		if e := p.putAt(ctx, c, n.ID); e != nil {
+			p.avoid(n.ID, false)
+			err = errors.Join(err, e)
+			continue
+		}
+		p.welcome(n.ID)
+		if slowly {
+			p.rest(ctx, int(c.End))
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.books.closed[c.id] != c || len(c.holders) >= min(p.o.Copies, max(len(usable), p.books.copies)) {
+		return nil
+	}
+	return err
+}
+
+// rest keeps copying within its bound.
+func (p *Primary) rest(ctx context.Context, bytes int) {
+	if p.o.CopyBytesPerSecond < 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(bytes) * time.Second / time.Duration(p.o.CopyBytesPerSecond)):
+	}
+}
+
+// putAt makes one copy.
+func (p *Primary) putAt(ctx context.Context, c *closedSegment, node view.NodeID) error {
+	if err := p.addBackup(ctx, node); err != nil {
+		return err
+	}
+	b, err := p.source.Load(c.id)
+	if err != nil {
+		return fmt.Errorf("read segment %d to copy it: %w", c.id, err)
+	}
+	if len(b) < int(c.End) {
+		return fmt.Errorf("read segment %d to copy it: it has %d bytes of %d", c.id, len(b), c.End)
+	}
+	b = b[:c.End]
+	if !c.summed {
+		c.Sum, c.summed = crc32.Checksum(b, castagnoliTable), true
+	}
+	ctx, cancel := context.WithTimeout(ctx, putTimeout)
+	defer cancel()
+	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: c.Closing, Roster: p.roster()}
+	if !request.Roster.Segments.Contains(uint64(c.id)) {
+		return nil // It was dropped meanwhile.
+	}
+	if _, err := p.call(ctx, node, MethodPut, request, b, nil); err != nil {
+		return fmt.Errorf("copy segment %d: %w", c.id, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.holders = append(slices.Clone(c.holders), node)
+	c.partly = slices.DeleteFunc(c.partly, func(n view.NodeID) bool { return n == node })
+	p.books.counts.copied++
+	p.books.counts.copiedBytes += uint64(c.End)
+	return nil
+}

@@ -1,0 +1,96 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ostrodb/ostro/fabric"
+)
+
+// completionsAtOnce is how many completions are taken in one go.
+const completionsAtOnce = 64
+
+// poller takes completions when nobody else does. It sleeps in the completion
+// queue, where the NIC wakes it: who seals never has to.
+func (p *Primary) poller(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := p.cq.Wait(ctx); err != nil {
+			if ctx.Err() == nil {
+				p.fabricLost(err)
+			}
+			return
+		}
+		p.take()
+	}
+}
+
+// Poll takes what has been completed, on the caller's thread, and tells whether there was
+// anything. A front door that holds replies and has nothing else to do calls
+// it for a while before it sleeps: that saves two wake-ups.
+func (p *Primary) Poll() bool { return p.o.Mode == OneSided && p.cq != nil && p.take() }
+
+// take handles completions that are there.
+func (p *Primary) take() bool {
+	batch := p.batches.Get().(*[completionsAtOnce]fabric.Completion)
+	defer p.batches.Put(batch)
+	any := false
+	for {
+		n := p.cq.Poll(batch[:])
+		if n == 0 {
+			break
+		}
+		any = true
+		p.handle(batch[:n])
+		if n < len(batch) {
+			break
+		}
+	}
+	return any
+}
+
+func (p *Primary) handle(batch []fabric.Completion) {
+	moved := false
+	streams := *p.streams.Load()
+	for i := range batch {
+		c := &batch[i]
+		s := streams[uint32(c.ID>>32)]
+		switch {
+		case s == nil: // It was retired.
+		case c.Status != fabric.OK:
+			s.link.fail(fmt.Errorf("a write to node %s failed: %s", s.node, c.Status))
+		default:
+			s.arrived(uint32(c.ID))
+			moved = p.count(s.seg) || moved
+			if s.link.starved.Load() && s.link.starved.Swap(false) {
+				p.pushAll()
+			}
+		}
+	}
+	if moved {
+		p.source.Advanced()
+	}
+}
+
+// count tells the watermark what is complete of a segment, and whether it moved.
+func (p *Primary) count(g *openSegment) bool {
+	moved, finished := g.count(&p.water)
+	if finished {
+		p.closer.add(g)
+	}
+	return moved
+}
+
+func (p *Primary) pushAll() {
+	for _, s := range *p.streams.Load() {
+		s.again()
+	}
+}
+
+// fabricLost ends replication when there is no NIC any more.
+func (p *Primary) fabricLost(err error) {
+	if errors.Is(err, fabric.ErrClosed) {
+		return
+	}
+	p.fail(fmt.Errorf("replication has lost its fabric, restart the node when the NIC runs again: %w", err))
+}

@@ -1,0 +1,119 @@
+package replica
+
+import (
+	"hash/crc32"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// openSegment is one that is, or may be, written to. Its head writes memory and
+// sealed; streams read memory up to sealed.
+//
+// counted is how much of it is in every copy and has been told to the watermark, up to
+// the end of a seal. It belongs to the holder of mu, which is taken like a stream's.
+type openSegment struct {
+	id     record.SegmentID
+	memory []byte
+
+	sealed atomic.Uint32 // the end of its last seal
+	closed atomic.Bool   // that is its last; set before sealed
+
+	copies atomic.Pointer[[]*stream] // replaced as a whole, under the primary's mu
+
+	mu       sync.Mutex
+	counted  atomic.Uint32
+	looked   atomic.Uint32 // as counted, or beyond it in a batch that is not there whole
+	sum      uint32 // CRC-32C up to counted
+	last     record.BatchID
+	finished bool
+}
+
+func newOpenSegment(id record.SegmentID, memory []byte) *openSegment {
+	g := &openSegment{id: id, memory: memory}
+	g.copies.Store(new([]*stream))
+	return g
+}
+
+// reached is how much of the segment is in every copy.
+func (g *openSegment) reached() uint32 {
+	to := g.sealed.Load()
+	for _, s := range *g.copies.Load() {
+		to = min(to, s.done.Load())
+	}
+	return to
+}
+
+// count tells the watermark what has become complete, and says whether that moved it
+// and whether the segment is at its end.
+func (g *openSegment) count(w *watermark) (moved, finished bool) {
+	for {
+		to := g.reached()
+		if to <= g.looked.Load() || !g.mu.TryLock() {
+			return moved, finished
+		}
+		m, f := g.look(w, g.reached())
+		moved, finished = moved || m, finished || f
+		g.mu.Unlock()
+	}
+}
+
+// look counts the batches that end at to or before. The caller holds mu.
+func (g *openSegment) look(w *watermark, to uint32) (moved, finished bool) {
+	if to <= g.looked.Load() {
+		return false, false
+	}
+	from, sealed := g.counted.Load(), g.sealed.Load()
+	// What follows is the last look at the memory when the closing seal is in it.
+	finished = to == sealed && g.closed.Load() && !g.finished
+	g.finished = g.finished || finished
+	found := sealsIn(g.memory[from:sealed], to-from)
+	g.sum = crc32.Update(g.sum, castagnoliTable, g.memory[from:from+found.end])
+	if found.end > 0 {
+		g.last = found.last
+	}
+	g.counted.Store(from + found.end)
+	g.looked.Store(to)
+	return w.complete(g.memory[from : from+found.end]), finished
+}
+
+// closing is what is known of the segment once it is finished.
+func (g *openSegment) closing() Closing {
+	return Closing{End: g.counted.Load(), Batch: g.last, Sum: g.sum}
+}
+
+// holders are the nodes that its copies are on.
+func (g *openSegment) holders() []view.NodeID {
+	var nodes []view.NodeID
+	for _, s := range *g.copies.Load() {
+		nodes = append(nodes, s.node)
+	}
+	return nodes
+}
+
+// add makes another stream one that counts. The caller holds the primary's mu.
+func (g *openSegment) add(s *stream) {
+	all := append(slices.Clone(*g.copies.Load()), s)
+	g.copies.Store(&all)
+}
+
+// drop leaves out streams. The caller holds the primary's mu.
+func (g *openSegment) drop(which func(*stream) bool) (dropped []*stream) {
+	var kept []*stream
+	for _, s := range *g.copies.Load() {
+		if which(s) {
+			dropped = append(dropped, s)
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	if dropped != nil {
+		g.copies.Store(&kept)
+	}
+	return dropped
+}
+
+var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)
