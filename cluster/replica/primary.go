@@ -57,6 +57,8 @@ type Ledger interface {
 type Caller interface {
 	Call(ctx context.Context, to view.NodeID, method string, head any, bulk []byte, answer any) ([]byte, error)
 	Go(ctx context.Context, to view.NodeID, method string, head any, bulk []byte, done func(head, bulk []byte, err error))
+	// Drop ends calls under way to a node that does not answer.
+	Drop(to view.NodeID)
 }
 
 // PrimaryOptions are what a Primary is made of.

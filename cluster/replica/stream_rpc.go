@@ -68,6 +68,7 @@ func (s *sender) remove(t *stream) {
 
 func (s *sender) stop() {
 	s.cancel()
+	s.p.o.Peers.Drop(s.link.node)
 	<-s.ended
 }
 
