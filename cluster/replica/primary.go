@@ -150,6 +150,9 @@ type Primary struct {
 	failed sync.Once
 	began  atomic.Bool
 
+	closing  sync.Once
+	closeErr error
+
 	mu    sync.Mutex
 	books books
 }
@@ -192,6 +195,11 @@ func (p *Primary) Watermark() record.BatchID { return p.water.batch() }
 
 // Close ends replication. The copies stay.
 func (p *Primary) Close() error {
+	p.closing.Do(func() { p.closeErr = p.close() })
+	return p.closeErr
+}
+
+func (p *Primary) close() error {
 	p.cancel()
 	p.tasks.Wait()
 	for _, s := range *p.streams.Load() {

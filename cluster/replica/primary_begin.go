@@ -124,4 +124,3 @@ func (p *Primary) outdate(ctx context.Context, m Membership) error {
 }
 
 var _ hlog.Replicator = (*Primary)(nil)
-

@@ -58,7 +58,7 @@ func (p *Primary) spreadRoster(ctx context.Context, living []Member) error {
 	p.mu.Unlock()
 	stored, err := p.sendRoster(ctx, living)
 	if stored < need {
-		return fmt.Errorf("only %d of %d backups have stored the roster: %w", stored, need, err)
+		return errors.Join(fmt.Errorf("only %d of %d backups have stored the roster", stored, need), err)
 	}
 	return nil
 }

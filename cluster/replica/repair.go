@@ -360,7 +360,8 @@ func (p *Primary) dropSilent() {
 // restore tells the ledger that all segments have more copies, once they have.
 func (p *Primary) restore(ctx context.Context, m Membership) error {
 	p.mu.Lock()
-	copies, target := p.books.copies, p.leastCopies()
+	copies := p.books.copies
+	target := min(p.leastCopies(), p.books.reachable(p.o.Self, m.Living))
 	// First here, so that what is opened meanwhile has as many, too.
 	p.books.copies = max(copies, target)
 	p.mu.Unlock()
@@ -369,7 +370,7 @@ func (p *Primary) restore(ctx context.Context, m Membership) error {
 	}
 	stored, err := p.sendRoster(ctx, m.Living)
 	if stored < target {
-		err = fmt.Errorf("only %d of %d backups have stored the roster: %w", stored, target, err)
+		err = errors.Join(fmt.Errorf("only %d of %d backups have stored the roster", stored, target), err)
 	} else {
 		err = p.setCopies(ctx, target)
 	}

@@ -27,7 +27,7 @@ type openSegment struct {
 	mu       sync.Mutex
 	counted  atomic.Uint32
 	looked   atomic.Uint32 // as counted, or beyond it in a batch that is not there whole
-	sum      uint32 // CRC-32C up to counted
+	sum      uint32        // CRC-32C up to counted
 	last     record.BatchID
 	finished bool
 }

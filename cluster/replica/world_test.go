@@ -253,6 +253,9 @@ func (h *head) seal(closed bool) record.BatchID {
 		h.w.closed[h.id] = hlog.SourceSegment{ID: h.id, End: h.off, Batch: n}
 	}
 	h.w.mu.Unlock()
+	if h.w.p == nil {
+		return n // Nobody replicates it.
+	}
 	h.w.p.Sealed(h.id, from, h.off, n, closed)
 	return n
 }
