@@ -46,12 +46,14 @@ func (t Type) String() string {
 }
 
 var (
+	// ErrMalformed is what all errors of this package are.
+	ErrMalformed = errors.New("malformed")
 	// ErrShort says that a frame ends before what it announces.
-	ErrShort = errors.New("the frame ends too early")
+	ErrShort = fmt.Errorf("%w: the frame ends too early", ErrMalformed)
 	// ErrTrailing says that a frame has bytes behind its end.
-	ErrTrailing = errors.New("the frame has bytes behind its end")
+	ErrTrailing = fmt.Errorf("%w: the frame has bytes behind its end", ErrMalformed)
 	// ErrFrameTooLarge says that a frame is over the limit.
-	ErrFrameTooLarge = errors.New("the frame is too large")
+	ErrFrameTooLarge = fmt.Errorf("%w: the frame is too large", ErrMalformed)
 )
 
 // Next returns the first frame of b and its bytes on the wire. With n of 0 it has not

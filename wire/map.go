@@ -2,7 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"sort"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -61,9 +61,9 @@ func AppendMap(b []byte, m *Map) []byte {
 }
 
 var (
-	errMapOrder = errors.New("its spans are not in order")
-	errMapNode  = errors.New("a span belongs to a node that is not in it")
-	errMapWhole = errors.New("it does not cover all places")
+	errMapOrder = fmt.Errorf("%w: its spans are not in order", ErrMalformed)
+	errMapNode  = fmt.Errorf("%w: a span belongs to a node that is not in it", ErrMalformed)
+	errMapWhole = fmt.Errorf("%w: it does not cover all places", ErrMalformed)
 )
 
 // DecodeMap reads the body of a map frame. The map shares nothing with it.

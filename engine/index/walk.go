@@ -31,6 +31,10 @@ func (w position) first() uint32 { return w.at &^ w.rest() }
 func (w position) last() uint32  { return w.at | w.rest() }
 func (w position) rest() uint32  { return uint32(1<<(maxDepth-w.depth) - 1) }
 
+// Passed is the place that a walk with this cursor has come to: all entries at
+// lower places were visited. A walk of another index can go on from there.
+func Passed(cursor uint64) record.Place { return record.Place(positionOf(cursor).first()) << 32 }
+
 // table returns the sub-table to visit. A walk that stands at the very start of
 // a range takes for its range what one sub-table covers now.
 func (ix *Index) table(w *position) table {

@@ -19,11 +19,16 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/wire"
 )
 
 // Options say how the front door serves. The zero value serves everybody, alone.
@@ -39,7 +44,7 @@ type Options struct {
 	TLS *tls.Config
 	// Node is how the server names itself to clients.
 	Node string
-	// Workers is how many store sessions execute batches; 0: one per processor.
+	// Workers is how many store sessions execute batches; 0: one per processor and one more.
 	Workers int
 	// MaxSessions is how many connections there may be; 0: 10,000.
 	MaxSessions int
@@ -56,36 +61,204 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Merge makes a record's new value of its old one and an operand. It appends to dst and
-// returns it, keeps no argument, and depends on nothing else: it may run more than once.
-type Merge func(dst, old []byte, exists bool, operand []byte) ([]byte, error)
+func (o Options) withDefaults() Options {
+	orElse(&o.Workers, runtime.NumCPU()+1)
+	orElse(&o.MaxSessions, 10_000)
+	orElse(&o.MaxOps, 1<<16)
+	orElse(&o.MaxFrameBytes, wire.MaxFrameBytes)
+	orElse(&o.WaitLimit, 30*time.Second)
+	orElse(&o.Lease, 3*time.Minute)
+	if o.Gate == nil {
+		o.Gate = Alone()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+func orElse[T comparable](v *T, other T) {
+	if *v == *new(T) {
+		*v = other
+	}
+}
 
 // Server serves native sessions.
 type Server struct {
-	st   *store.Store
-	opts Options
-	gate Gate
+	st        *store.Store
+	opts      Options
+	gate      Gate
+	merges    map[string]Merge
+	databases int
+	workers   []*worker
+	turn      atomic.Uint32 // whose turn it is to get a connection
+	clients   clients
+	count     counters
+
+	mu        sync.Mutex
+	conns     map[*conn]struct{}
+	listeners map[net.Listener]struct{}
+	stopping  bool
+	serving   sync.WaitGroup // connections
+	running   sync.WaitGroup // workers and who wakes them
+	stop      chan struct{}
 }
 
 // ErrStopped says that the server was shut down.
 var ErrStopped = errors.New("the server has stopped")
 
-// New makes a server on a store. It serves what Serve or ServeConn give it.
+// New makes a server on a store. It serves what Serve or ServeConn give it, until
+// Shutdown, which must come before the store's end.
 func New(st *store.Store, o Options) (*Server, error) {
-	s := &Server{st: st, opts: o, gate: o.Gate}
-	if s.gate == nil {
-		s.gate = Alone()
+	o = o.withDefaults()
+	s := &Server{
+		st: st, opts: o, gate: o.Gate, databases: st.Options().Databases,
+		conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, stop: make(chan struct{}),
 	}
+	s.merges = allMerges(o.Merges)
+	for range o.Workers {
+		w, err := s.newWorker()
+		if err != nil {
+			s.endWorkers()
+			return nil, fmt.Errorf("open the native front door: %w", err)
+		}
+		s.workers = append(s.workers, w)
+	}
+	s.running.Go(s.watchGate)
 	return s, nil
 }
 
+// watchGate lets workers look again at what waits, whenever ownership changes.
+func (s *Server) watchGate() {
+	for {
+		changed := s.gate.Changed()
+		for _, w := range s.workers {
+			w.look()
+		}
+		select {
+		case <-changed:
+		case <-s.stop:
+			return
+		}
+	}
+}
+
 // Serve accepts connections until Shutdown, and reads the magic from each.
-func (s *Server) Serve(l net.Listener) error { return errors.ErrUnsupported }
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.stopping {
+		s.mu.Unlock()
+		return ErrStopped
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return s.acceptEnded(l, err)
+		}
+		go s.meet(c)
+	}
+}
+
+func (s *Server) acceptEnded(l net.Listener, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.listeners, l)
+	if s.stopping {
+		return ErrStopped
+	}
+	return err
+}
+
+// meet reads the magic of a connection of a port of our own.
+func (s *Server) meet(c net.Conn) {
+	if s.opts.TLS != nil {
+		c = tls.Server(c, s.opts.TLS)
+	}
+	var magic [len(wire.Magic)]byte
+	if !s.enter(c, magic[:]) {
+		return
+	}
+	s.ServeConn(c)
+}
 
 // ServeConn serves one connection whose first bytes, wire.Magic, were read already. It
 // returns when the connection is closed; the connection is the server's.
-func (s *Server) ServeConn(c net.Conn) { _ = c.Close() }
+func (s *Server) ServeConn(c net.Conn) {
+	cn := newConn(s, c)
+	if err := s.admit(cn); err != nil {
+		cn.part(err)
+		return
+	}
+	defer s.serving.Done()
+	cn.serve()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, cn)
+}
+
+// admit notes a connection, so that Shutdown finds it.
+func (s *Server) admit(c *conn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stopping:
+		return &wire.Goodbye{Reason: wire.ReasonStopping, Text: "the server is stopping"}
+	case len(s.conns) >= s.opts.MaxSessions:
+		return &wire.Goodbye{Reason: wire.ReasonTooMany, Text: "the server has as many sessions as it takes: close some, or raise maxclients"}
+	}
+	s.conns[c] = struct{}{}
+	s.count.sessions.Add(1)
+	s.serving.Add(1)
+	return nil
+}
 
 // Shutdown lets sessions end in good order: what was received is answered, nothing more
 // is read. When ctx ends first, connections are cut.
-func (s *Server) Shutdown(ctx context.Context) error { return nil }
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.mu.Lock()
+	first := !s.stopping
+	s.stopping = true
+	for l := range s.listeners {
+		_ = l.Close() // Accept tells what there is to tell.
+	}
+	for c := range s.conns {
+		c.finish()
+	}
+	s.mu.Unlock()
+	err := s.awaitConns(ctx)
+	if first {
+		close(s.stop)
+	}
+	s.running.Wait()
+	s.endWorkers()
+	return err
+}
+
+func (s *Server) awaitConns(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		s.serving.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	for c := range s.conns {
+		c.close()
+	}
+	s.mu.Unlock()
+	<-done
+	return fmt.Errorf("native sessions were cut off: %w", ctx.Err())
+}
+
+// endWorkers closes the workers' sessions, once.
+func (s *Server) endWorkers() {
+	for _, w := range s.workers {
+		w.end()
+	}
+}

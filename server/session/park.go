@@ -1,0 +1,149 @@
+package session
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/wire"
+)
+
+// park is an operation that waits: for I/O, or for its records to arrive. It has bytes
+// of its own, and is run again from its start.
+type park struct {
+	w        *worker
+	c        *conn
+	batch    wire.Batch
+	op       wire.Op
+	fetch    *store.Fetch // nil: it waits for records to arrive
+	deadline time.Time
+	answered bool
+	also     []waiter // who sent the same operation again meanwhile
+}
+
+type waiter struct {
+	c   *conn
+	tag uint32
+}
+
+// park lets the operation under way wait for f, or for its records to arrive if f is nil.
+func (w *worker) park(op *wire.Op, f *store.Fetch) {
+	p := w.on.park
+	if p == nil {
+		p = w.newPark(op)
+	}
+	p.fetch = f
+	if f == nil {
+		w.arriving = append(w.arriving, p)
+		if len(w.arriving) == 1 {
+			w.nudge()
+		}
+		return
+	}
+	w.starting = append(w.starting, p)
+}
+
+func (w *worker) newPark(op *wire.Op) *park {
+	p := &park{w: w, c: w.on.c, batch: w.on.batch, op: *op, deadline: time.Now().Add(w.srv.opts.WaitLimit)}
+	p.op.Key, p.op.Arg = bytes.Clone(op.Key), bytes.Clone(op.Arg)
+	p.c.wait(1)
+	w.tally.waited++
+	if op.Flags&wire.FlagOnce != 0 {
+		w.srv.clients.of(p.batch.Client).add(p)
+	}
+	return p
+}
+
+// startFetches begins the I/O that operations of the round wait for.
+func (w *worker) startFetches() {
+	for i, p := range w.starting {
+		w.starting[i] = nil
+		w.fetching++
+		p.fetch.Start(func() { p.w.post(p) })
+	}
+	w.starting = w.starting[:0]
+}
+
+// goOn runs what waited and need not any more.
+func (w *worker) goOn() {
+	arrived := w.takeArrived()
+	w.fetching -= len(arrived)
+	waiting := w.arriving
+	w.arriving = nil
+	w.box.changed.Store(false)
+	if len(arrived)+len(waiting) == 0 {
+		return
+	}
+	w.begin()
+	for _, p := range arrived {
+		w.sess.Resume(p.fetch)
+		w.again(p, p.fetch.Err())
+		w.resumed = append(w.resumed, p)
+	}
+	w.sess.Resume(nil)
+	for _, p := range waiting {
+		w.again(p, nil)
+	}
+	ticket := w.finish()
+	for i, o := range w.outs {
+		w.outs[i] = outgoing{}
+		o.out.seal()
+		w.hold(ticket, o.c, o.out)
+	}
+	w.outs = w.outs[:0]
+}
+
+// again runs a parked operation. Nobody is left to answer if all its connections are gone: then
+// it need not run, and its client will send it again or not.
+func (w *worker) again(p *park, err error) {
+	lock := w.srv.clients.lock(p.batch.Client)
+	defer lock.mu.Unlock()
+	w.on = target{c: p.c, out: w.outFor(p.c), batch: p.batch, park: p}
+	switch {
+	case p.abandoned():
+		p.answered = true
+	case p.batch.View != uint64(w.routing.View):
+		w.tally.moved++
+		w.answer(&p.op, wire.Result{Status: wire.Moved})
+	case err != nil:
+		w.refuse(&p.op, wire.Failed, "read a record from disk: "+err.Error())
+	default:
+		var k store.Key
+		w.sess.Name(&k, int(p.op.Table), p.op.Key)
+		w.one(&p.op, &k)
+	}
+	if p.answered && p.op.Flags&wire.FlagOnce != 0 {
+		lock.drop(p)
+	}
+}
+
+func (p *park) abandoned() bool {
+	for _, a := range p.also {
+		if !a.c.closed.Load() {
+			return false
+		}
+	}
+	return p.c.closed.Load()
+}
+
+// answerAlso gives the result to those who sent the same again.
+func (w *worker) answerAlso(p *park, r *wire.Result) {
+	p.answered = true
+	for _, a := range p.also {
+		r.Tag = a.tag
+		w.outFor(a.c).add(r)
+	}
+	p.also = nil
+}
+
+// outFor is the round's buffer for a connection.
+func (w *worker) outFor(c *conn) *buffer {
+	for i := range w.outs {
+		if w.outs[i].c == c {
+			return w.outs[i].out
+		}
+	}
+	b := newBuffer()
+	w.outs = append(w.outs, outgoing{c, b})
+	return b
+}
