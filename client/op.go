@@ -1,0 +1,84 @@
+package client
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/ostrodb/ostro/wire"
+)
+
+// Op is an operation to be. It keeps no slice that it is given.
+type Op struct{ op wire.Op }
+
+// Get reads a record.
+func Get(table int, key []byte) Op { return opOf(wire.OpRead, table, key, nil) }
+
+// Put writes a record that never expires, unless ExpireAt says when.
+func Put(table int, key, value []byte) Op { return opOf(wire.OpPut, table, key, value) }
+
+// Add adds to a counter, an 8-byte little-endian integer; absent is zero. Result.Int is the sum.
+func Add(table int, key []byte, delta int64) Op {
+	return opOf(wire.OpAdd, table, key, binary.LittleEndian.AppendUint64(nil, uint64(delta)))
+}
+
+// Append appends to a value; absent is empty. Result.Int is the new length.
+func Append(table int, key, tail []byte) Op { return opOf(wire.OpAppend, table, key, tail) }
+
+// Swap sets a value if it is old now; ErrConflict if not.
+func Swap(table int, key, old, value []byte) Op {
+	return opOf(wire.OpSwap, table, key, wire.AppendSwap(nil, &wire.Swap{Old: old, New: value}))
+}
+
+// Insert sets a value if there is none; ErrConflict if there is.
+func Insert(table int, key, value []byte) Op {
+	return opOf(wire.OpSwap, table, key, wire.AppendSwap(nil, &wire.Swap{Absent: true, New: value}))
+}
+
+// Merge lets the server's merge function of that name make the new value of the old one and an
+// operand: max, min, or, union, and what the server's program registered. Result.Value is the new
+// value if it has at most 1 KiB.
+func Merge(table int, key []byte, name string, operand []byte) Op {
+	return opOf(wire.OpMerge, table, key, wire.AppendMerge(nil, name, operand))
+}
+
+// Delete removes a record; ErrNotFound if there is none.
+func Delete(table int, key []byte) Op { return opOf(wire.OpDelete, table, key, nil) }
+
+// Invoke runs a function that is installed on the servers, where key lives.
+func Invoke(table int, key []byte, name string, args []byte) Op {
+	return opOf(wire.OpInvoke, table, key, wire.AppendMerge(nil, name, args))
+}
+
+func opOf(code wire.Code, table int, key, arg []byte) Op {
+	return Op{wire.Op{Code: code, Table: uint16(table), Key: key, Arg: arg}}
+}
+
+// IfVersion makes a write depend on the record's version, as a Result told it; 0: there is no
+// record. ErrConflict if it is another.
+func (o Op) IfVersion(version uint64) Op {
+	o.op.Flags |= wire.FlagIfVersion
+	o.op.Version = version
+	return o
+}
+
+// ExpireAt lets the record expire. Writes other than Put keep the record's time without it.
+func (o Op) ExpireAt(t time.Time) Op {
+	o.op.Flags |= wire.FlagExpire
+	o.op.ExpireAt = t.UnixMilli()
+	return o
+}
+
+// Result is the outcome of an operation.
+type Result struct {
+	Value   []byte
+	Version uint64 // of the record now; 0 after a delete and after unrecorded writes
+	Expires int64  // Unix milliseconds; 0: never
+}
+
+// Int is the value as a counter.
+func (r Result) Int() int64 {
+	if len(r.Value) != 8 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(r.Value))
+}
