@@ -31,6 +31,7 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/admin"
 	"github.com/ostrodb/ostro/server/redis"
+	"github.com/ostrodb/ostro/server/session"
 )
 
 // Node is a running server.
@@ -44,6 +45,8 @@ type Node struct {
 	store atomic.Pointer[store.Store] // set once recovery is done
 	redis atomic.Pointer[redis.Server]
 	admin *admin.Server // nil: off
+
+	native *session.Server // of a server on its own; nil: off
 
 	anyAdminPort bool
 }
@@ -106,7 +109,7 @@ func (n *Node) start() error {
 		return err
 	}
 	n.redis.Store(front)
-	return nil
+	return n.startNative(opened)
 }
 
 func (n *Node) startAdmin() (err error) {
@@ -134,7 +137,7 @@ func (n *Node) loops() int {
 
 // probePorts finds a taken port before recovery does its long work.
 func (c *Config) probePorts() error {
-	for _, port := range []int{c.Port, c.TLSPort} {
+	for _, port := range []int{c.Port, c.TLSPort, c.NativePort} {
 		if port == 0 {
 			continue
 		}
@@ -145,7 +148,7 @@ func (c *Config) probePorts() error {
 				err = l.Close()
 			}
 			if err != nil && !optional {
-				return fmt.Errorf("open the Redis port: %w", err)
+				return fmt.Errorf("open port %d: %w", port, err)
 			}
 		}
 	}
@@ -203,6 +206,7 @@ func (n *Node) close(ctx context.Context) error {
 			n.log.Warn("clients were cut off", "err", err)
 		}
 	}
+	n.stopNative(ctx)
 	if opened := n.store.Load(); opened != nil {
 		errs = append(errs, within(ctx, func() error { return closeStore(opened) }))
 	}

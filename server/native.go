@@ -1,0 +1,100 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/session"
+)
+
+// startNative opens the port for native clients of a server on its own.
+func (n *Node) startNative(st *store.Store) (err error) {
+	if n.cfg.NativePort == 0 {
+		return nil
+	}
+	o := session.Options{
+		Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode, Node: "alone", MaxSessions: n.cfg.MaxClients,
+		Logger: n.log.With("part", "native"),
+	}
+	if o.TLS, err = n.cfg.nativeTLS(); err != nil {
+		return fmt.Errorf("open the native port: %w", err)
+	}
+	listeners, err := n.cfg.listenNative()
+	if err != nil {
+		return fmt.Errorf("open the native port: %w", err)
+	}
+	if n.native, err = session.New(st, o); err != nil {
+		for _, l := range listeners {
+			_ = l.Close() // What went wrong before is what counts.
+		}
+		return err
+	}
+	for _, l := range listeners {
+		go n.serveNative(l)
+	}
+	return nil
+}
+
+func (n *Node) serveNative(l net.Listener) {
+	if err := n.native.Serve(l); !errors.Is(err, session.ErrStopped) {
+		n.log.Error("the native port has closed", "addr", l.Addr().String(), "err", err)
+	}
+}
+
+// stopNative lets native clients have their answers.
+func (n *Node) stopNative(ctx context.Context) {
+	if n.native == nil {
+		return
+	}
+	if err := n.native.Shutdown(ctx); err != nil {
+		n.log.Warn("native clients were cut off", "err", err)
+	}
+}
+
+// listenNative listens on every bind address, or on none.
+func (c *Config) listenNative() (listeners []net.Listener, err error) {
+	for _, host := range c.Bind {
+		host, optional := strings.CutPrefix(host, "-")
+		l, err := net.Listen("tcp", net.JoinHostPort(strings.TrimPrefix(host, "*"), strconv.Itoa(c.NativePort)))
+		if err != nil && !optional {
+			for _, l := range listeners {
+				_ = l.Close()
+			}
+			return nil, err
+		}
+		if err == nil {
+			listeners = append(listeners, l)
+		}
+	}
+	return listeners, nil
+}
+
+// nativeTLS is what the native port speaks: TLS if the plain Redis port is off and there is a
+// certificate, so that a server that speaks TLS only does so here, too.
+func (c *Config) nativeTLS() (*tls.Config, error) {
+	if c.Port != 0 || c.TLSCertFile == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(c.TLSCertFile, c.TLSKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	t := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	if c.TLSAuthClients == "no" || c.TLSAuthClients == "" && c.TLSCACertFile == "" {
+		return t, nil
+	}
+	if t.ClientCAs, err = certPool(c.TLSCACertFile); err != nil {
+		return nil, err
+	}
+	t.ClientAuth = tls.RequireAndVerifyClientCert
+	if c.TLSAuthClients == "optional" {
+		t.ClientAuth = tls.VerifyClientCertIfGiven
+	}
+	return t, nil
+}

@@ -1,0 +1,47 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/internal/port"
+)
+
+func TestNativeAndRedisClientsSeeTheSameRecords(t *testing.T) {
+	c := testConfig(t, t.TempDir())
+	c.NativePort = port.For(t).Number
+	n := start(t, c)
+	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Unrecorded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer native.Close()
+	if _, err := native.Do(t.Context(), client.Put(0, []byte("a"), []byte("1"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := say(t, n.Addr(), "APPEND a 23"); got != ":3" {
+		t.Fatalf("APPEND said %s", got)
+	}
+	if r, err := native.Do(t.Context(), client.Get(0, []byte("a"))); err != nil || string(r.Value) != "123" {
+		t.Fatalf("%q, %v", r.Value, err)
+	}
+}
+
+func TestNativeClientsGiveTheServersPassword(t *testing.T) {
+	c := testConfig(t, t.TempDir())
+	c.NativePort, c.RequirePass = port.For(t).Number, "s3cret"
+	start(t, c)
+	if _, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Password: "wrong"}); err == nil || !strings.Contains(err.Error(), "wrong password") {
+		t.Fatalf("a wrong password got %v", err)
+	}
+	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://:s3cret@127.0.0.1:%d", c.NativePort), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer native.Close()
+	if err := native.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
