@@ -47,6 +47,7 @@ func (l *Log) Resume(found []Found) ([]Found, error) {
 	}
 	l.order.last = last
 	l.synced.Store(uint64(last))
+	l.copies.upTo.Store(uint64(last)) // Begin sees to them, and reads no memory.
 	return kept, nil
 }
 

@@ -47,8 +47,11 @@ func (l *Log) takeSpare() (*Segment, error) {
 	return nil, l.notReady()
 }
 
-// HasSpare tells whether a segment is ready.
-func (l *Log) HasSpare() bool { return len(l.spares) > 0 }
+// Spares tells how many segments are ready.
+func (l *Log) Spares() int { return len(l.spares) }
+
+// MostSpares tells how many are ready at the most.
+func (l *Log) MostSpares() int { return cap(l.spares) }
 
 // makeSpare makes an empty segment with memory to append to, if there is room.
 func (l *Log) makeSpare(wait bool) (*Segment, error) {

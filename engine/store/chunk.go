@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -112,6 +113,9 @@ var noTable = table{counts: make([]tableCount, 64)}
 
 // putLarge writes the chunks of a value, then its record.
 func (ss *Session) putLarge(k *Key, e entry, expect *View) Status {
+	if !ss.roomFor(len(e.value)) {
+		return Cold
+	}
 	defer ss.chunking.Store(0)
 	if st := ss.writeChunks(k, &e); st != OK {
 		return st
@@ -137,7 +141,7 @@ func (ss *Session) writeChunks(k *Key, e *entry) Status {
 		var buf [chunkKeyBytes]byte
 		ck := chunkKey(k.Place, m.of, n, &buf)
 		ce := entry{Header: record.Header{Type: record.TypePut, Table: chunkTable}, value: body}
-		if st := ss.putChunk(&ck, &ce); st != OK {
+		if st := ss.putChunk(&ck, &ce, len(e.value)); st != OK {
 			m.total = uint64(from)
 			e.value = m.encode(&ss.arena)
 			ss.dropChunks(k.Place, e.value)
@@ -174,18 +178,42 @@ func (st *Store) beingWritten(p record.Ptr) bool {
 	return false
 }
 
+// segmentsFor is how many new segments a value may need.
+func (st *Store) segmentsFor(bytes int) int { return bytes/(st.log.MaxEntry()-st.chunkBytes()) + 1 }
+
+// roomFor tells whether the segments for a value are ready, if new ones must be
+// open elsewhere: a worker does not wait for that. Else the operation waits for
+// them. It does not look for more than are ever ready at once; see putChunk.
+func (ss *Session) roomFor(bytes int) bool {
+	log := ss.st.log
+	n := ss.st.segmentsFor(bytes)
+	if ss.st.opts.Replicator == nil || n > log.MostSpares() || log.Spares() >= n || log.Err() != nil {
+		return true
+	}
+	ss.fail(hlog.ErrNoRoom)
+	ss.roomWanted = n
+	return false
+}
+
 // putChunk writes a chunk. A large value may need more memory than is free at
 // once; so, outside of transactions, the session steps out of its guard to
 // wait for it. Large values are never views into the log.
-func (ss *Session) putChunk(k *Key, e *entry) Status {
+//
+// If that would be to wait for others, and the whole value fits what is ready at
+// some time, the operation waits for that instead, and begins anew.
+func (ss *Session) putChunk(k *Key, e *entry, of int) Status {
 	for {
 		st := ss.put(k, e, nil)
 		if st != Cold || !ss.noRoom || ss.tx.open {
 			return st
 		}
+		if n := ss.st.segmentsFor(of); ss.st.opts.Replicator != nil && n <= ss.st.log.MostSpares() {
+			ss.roomWanted = n
+			return st
+		}
 		ss.noRoom = false
 		ss.guard.Leave()
-		ss.st.awaitRoom()
+		ss.st.awaitRoom(1)
 		ss.guard.Enter()
 	}
 }

@@ -92,7 +92,7 @@ func (ss *Session) Durable(t Ticket) bool {
 // await asks for a call of the session's Notify function when batch n is durable.
 // If it waits already, the lower one counts.
 func (ss *Session) await(n record.BatchID) {
-	if waits := ss.wait.Load(); !waits || uint64(n) < ss.waitFor.Load() {
+	if was := record.BatchID(ss.waitFor.Load()); !ss.wait.Load() || n < was || ss.st.log.Durable(was) {
 		ss.waitFor.Store(uint64(n))
 	}
 	if !ss.wait.Swap(true) {

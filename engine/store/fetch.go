@@ -43,7 +43,7 @@ type Fetch struct {
 	st   *Store
 	from *Session
 	want []wanted
-	room bool // memory for a write is wanted
+	room int // segments that are wanted for writes
 	left atomic.Int64
 
 	mu   sync.Mutex
@@ -58,8 +58,10 @@ func (ss *Session) TakeFetch() *Fetch {
 	slices.SortFunc(ss.cold, func(a, b wanted) int { return cmp.Compare(a.at, b.at) })
 	f := &Fetch{st: ss.st, from: ss, want: slices.Clone(slices.Compact(ss.cold)), got: make(map[record.Address]fetched, len(ss.cold))}
 	maps.Copy(f.got, ss.stash) // Or the operation would go back and forth between two records.
-	f.room = ss.noRoom
-	ss.cold, ss.noRoom = ss.cold[:0], false
+	if ss.noRoom {
+		f.room = max(ss.roomWanted, 1)
+	}
+	ss.cold, ss.noRoom, ss.roomWanted = ss.cold[:0], false, 0
 	ss.stat.cold += int64(len(f.want))
 	return f
 }
@@ -73,8 +75,8 @@ func (f *Fetch) Start(done func()) {
 		f.st.readers.do(func() { f.read(w) })
 	}
 	go func() {
-		if f.room {
-			f.st.awaitRoom()
+		if f.room > 0 {
+			f.st.awaitRoom(f.room)
 		}
 		f.arrived()
 	}()

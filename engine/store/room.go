@@ -97,11 +97,12 @@ func (st *Store) takeRoom(wait bool) error {
 	}
 }
 
-// awaitRoom waits until a write may find room, or may learn that there is none.
-func (st *Store) awaitRoom() {
+// awaitRoom waits until a write may find room, or may learn that there is none. If
+// segments must be open elsewhere, as many are to be ready.
+func (st *Store) awaitRoom(n int) {
 	for {
 		changed, hopeless := st.room.watch()
-		if hopeless && st.log.HasReserve() || st.log.HasSpare() || st.log.Shortage() != nil || st.log.Err() != nil {
+		if hopeless && st.log.HasReserve() || st.roomReady(n) || st.log.Shortage() != nil || st.log.Err() != nil {
 			return
 		}
 		var soon <-chan time.Time
@@ -119,6 +120,14 @@ func (st *Store) awaitRoom() {
 			return
 		}
 	}
+}
+
+// roomReady tells whether segments are ready: one, if more can be made at once.
+func (st *Store) roomReady(n int) bool {
+	if st.opts.Replicator == nil {
+		n = 1
+	}
+	return st.log.Spares() >= n
 }
 
 // maintainEvery is how long garbage may wait when nobody asks for room.

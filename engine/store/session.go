@@ -29,16 +29,17 @@ type Session struct {
 	usual  int  // bytes of the last record that a batch read
 	old    View // what RMW shows; here, so that it need not be allocated
 
-	arena  arena          // copies that views point to, until End
-	need   record.BatchID // must be durable before replies go out; see Ticket
-	sealed uint64         // where the head was at the last Seal
-	tx     txn            // the open transaction
-	cold   []wanted
-	stash  map[record.Address]fetched
-	fresh  bool     // the stash is for the next round
-	noRoom bool     // a write waits for memory
-	stat   counters // plain numbers of this round; published by End
-	wait   atomic.Bool
+	arena      arena          // copies that views point to, until End
+	need       record.BatchID // must be durable before replies go out; see Ticket
+	sealed     uint64         // where the head was at the last Seal
+	tx         txn            // the open transaction
+	cold       []wanted
+	stash      map[record.Address]fetched
+	fresh      bool     // the stash is for the next round
+	noRoom     bool     // a write waits for memory
+	roomWanted int      // segments that it needs, if it knows
+	stat       counters // plain numbers of this round; published by End
+	wait       atomic.Bool
 
 	past    atomic.Uint64 // the highest batch of its tickets
 	waitFor atomic.Uint64 // the batch that the session waits for; see await
@@ -92,7 +93,7 @@ func (ss *Session) Close() {
 func (ss *Session) Begin() {
 	ss.now = ss.st.opts.Now()
 	ss.forgetStash()
-	ss.cold, ss.noRoom = ss.cold[:0], false
+	ss.cold, ss.noRoom, ss.roomWanted = ss.cold[:0], false, 0
 	ss.guard.Enter()
 }
 
