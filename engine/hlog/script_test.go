@@ -32,6 +32,10 @@ import (
 //	crash [lose=(2:64,3:0)]                kills the process, and adopts what is left; power
 //	                                       takes segments from some byte on that was not synced
 //	meta                                   what is known of segments that are gone
+//	open ... copied                        a log whose copies are made by hand
+//	prepare [spares=1] [reserve=1]         opens segments elsewhere
+//	copied to=3                            all batches up to 3 are in every copy
+//	drop seg=1                             its copies do not count any more
 //	dump
 type script struct {
 	log    *Log
@@ -40,6 +44,7 @@ type script struct {
 	opts   Options
 	guards map[string]*epoch.Guard
 	notes  strings.Builder
+	copier *copier
 }
 
 func TestSegmentsGoWhereTheScriptsSay(t *testing.T) {
@@ -67,6 +72,7 @@ func (s *script) close(t *testing.T) {
 	for _, g := range s.guards {
 		g.Unregister()
 	}
+	s.copier.ends()
 	if err := s.log.Close(); err != nil {
 		t.Error(err)
 	}
@@ -87,6 +93,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (string, error) {
 		s.head(t, d).Rotate()
 	case "settle":
 		return s.settle()
+	case "prepare":
+		return "", s.prepare(t, d)
+	case "copied":
+		return s.copied(t, d)
+	case "drop":
+		return "", s.drop(t, d)
 	case "freeze", "flush", "evict", "remove":
 		return s.change(t, d)
 	case "enter", "leave":
@@ -120,7 +132,14 @@ func (s *script) open(t *testing.T, d *datadriven.TestData) (err error) {
 		Device: s.dev, SegmentBytes: 4096, Heads: heads, Logged: kind == "logged", SyncEach: d.HasArg("sync-each"),
 		Now: func() int64 { return 1000 }, Logger: slog.New(slog.NewTextHandler(&s.notes, &slog.HandlerOptions{ReplaceAttr: withoutTime})),
 	}
-	return s.start(1)
+	if s.copier = nil; d.HasArg("copied") {
+		s.copier = &copier{notes: &s.notes}
+		s.opts.Replicator = s.copier
+	}
+	if err := s.start(1); err != nil {
+		return err
+	}
+	return s.log.Begin(t.Context())
 }
 
 func withoutTime(_ []string, a slog.Attr) slog.Attr {
@@ -190,6 +209,9 @@ func (s *script) settle() (string, error) {
 	out := ""
 	for len(s.log.settle) > 0 {
 		seg := <-s.log.settle
+		if !s.log.AtRest(seg) {
+			return out, fmt.Errorf("segment %d is still copied from", seg.ID) // settleLoop would wait.
+		}
 		if err := s.log.settleSegment(seg); err != nil {
 			return out, err
 		}
@@ -271,6 +293,7 @@ func (s *script) crash(t *testing.T, d *datadriven.TestData) (out string, err er
 	if err := lose(t, d, clone); err != nil {
 		return "", err
 	}
+	s.copier.ends()
 	_ = s.log.Close()
 	s.dev.Close()
 	s.dev, s.opts.Device = clone, clone
@@ -292,6 +315,9 @@ func (s *script) crash(t *testing.T, d *datadriven.TestData) (out string, err er
 		return out, err
 	}
 	more, err := s.adopt(tails)
+	if err == nil {
+		err = s.log.Begin(t.Context())
+	}
 	return fmt.Sprintf("%s%sgoes on after batch %d\n", out, more, s.log.Synced()), err
 }
 

@@ -63,7 +63,7 @@ func (w *worker) begin() {
 
 // finish seals what the round wrote and closes it.
 func (w *worker) finish() store.Ticket {
-	ticket := w.sess.Seal()
+	ticket := w.sess.SealRound()
 	w.sess.End()
 	w.on = target{}
 	for i, p := range w.resumed {
