@@ -39,7 +39,7 @@ func (l *Log) noteTables(s *Segment) {
 	}
 	first, mixed, table, expiry := true, false, record.TableID(0), int64(0)
 	for _, p := range record.Entries(bytes) {
-		if p.Type() != record.TypePut {
+		if p.Type() != record.TypePut && p.Type() != record.TypeCompletion {
 			continue
 		}
 		if first {

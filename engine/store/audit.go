@@ -63,7 +63,7 @@ func (ss *Session) audit(s *hlog.Segment, b []byte) bool {
 	var dead []suspect
 	ss.now = ss.st.opts.Now()
 	for off, p := range record.Entries(b) {
-		if p.Type() != record.TypePut || !ss.st.tableGone(p) && !ss.expired(p) {
+		if !isRecord(p) || !ss.st.tableGone(p) && !ss.expired(p) {
 			continue
 		}
 		if dead = append(dead, suspect{record.MakeAddress(s.Slot, off), p}); len(dead) == auditStep {
@@ -104,6 +104,6 @@ func (ss *Session) auditRecord(a record.Address, p record.Ptr) bool {
 	if ss.remove(&k, &pr, p, versionOf(p)) != OK {
 		return false
 	}
-	ss.st.work.expired.Add(1)
+	ss.st.noteExpired(&k)
 	return true
 }

@@ -105,8 +105,10 @@ func chunkPlace(place record.Place, chunk []byte) record.Place {
 // inSlotOf moves a place to the slot of another.
 func inSlotOf(slot, p record.Place) record.Place { return slot&^slotRest | p&slotRest }
 
-// slotRest is what of a place is not its slot.
-const slotRest = record.Place(1<<50 - 1)
+const (
+	placeHashBits = 50
+	slotRest      = record.Place(1<<placeHashBits - 1) // what of a place is not its slot
+)
 
 // noTable takes the counts of chunks, which are no keys.
 var noTable = table{counts: make([]tableCount, 64)}

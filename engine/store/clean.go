@@ -282,7 +282,7 @@ func (c *cleaning) approach(b []byte, off uint32) uint32 {
 		p := record.PtrOf(b[off:])
 		e := &c.ahead.entries[c.ahead.n]
 		e.off = off
-		if p.Type() == record.TypePut {
+		if isRecord(p) {
 			e.place = placeOf(p)
 			c.st.ix.Approach(e.place)
 		}
@@ -294,7 +294,7 @@ func (c *cleaning) approach(b []byte, off uint32) uint32 {
 
 func (c *cleaning) entry(place record.Place, a record.Address, p record.Ptr) error {
 	switch p.Type() {
-	case record.TypePut:
+	case record.TypePut, record.TypeCompletion:
 		return c.put(place, a, p)
 	case record.TypeTombstone:
 		return c.tombstone(p)
@@ -352,7 +352,7 @@ func (c *cleaning) move(place record.Place, a record.Address, p record.Ptr, pr *
 		return false, nil
 	case c.orphan(p):
 		return c.st.ix.Remove(pr), nil
-	case c.forget && !c.st.beingWritten(p):
+	case c.forget && p.Table() != completionTable && !c.st.beingWritten(p):
 		return c.forgetRecord(place, p, pr)
 	case c.ss.expired(p):
 		return c.expire(place, p, pr)
@@ -395,7 +395,7 @@ func (c *cleaning) expire(place record.Place, p record.Ptr, pr *index.Probe) (bo
 	case Conflict:
 		return false, nil
 	case OK:
-		c.st.work.expired.Add(1)
+		c.st.noteExpired(&k)
 		return true, nil
 	default:
 		return false, c.ss.Err()
@@ -423,11 +423,19 @@ func (c *cleaning) relocate(p record.Ptr, pr *index.Probe) (bool, error) {
 	return true, nil
 }
 
+// isRecord tells whether p is something that the index may point at.
+func isRecord(p record.Ptr) bool {
+	return p.Type() == record.TypePut || p.Type() == record.TypeCompletion
+}
+
 // placeOf is where the record p is indexed.
 func placeOf(p record.Ptr) record.Place {
-	if p.Table() != chunkTable {
-		return record.PlaceOf(p.Table(), p.Key())
+	switch p.Table() {
+	case chunkTable:
+		key, t, _, _ := chunkBody(p.Value())
+		return chunkPlace(record.PlaceOf(t, key), p.Key())
+	case completionTable:
+		return completionPlace(p.Key())
 	}
-	key, t, _, _ := chunkBody(p.Value())
-	return chunkPlace(record.PlaceOf(t, key), p.Key())
+	return record.PlaceOf(p.Table(), p.Key())
 }

@@ -45,6 +45,12 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 // remove takes a record of version ver out of the index, and notes so in the
 // log if the log will ever be replayed. Conflict asks for another look.
 func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr, ver uint64) Status {
+	if k.Table == completionTable {
+		if !ss.dropCompletion(pr, old) {
+			return Conflict
+		}
+		return OK
+	}
 	ss.st.noteRemoval(k, ver)
 	return ss.removeAs(k, pr, old, ver, ver+1)
 }

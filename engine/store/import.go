@@ -158,6 +158,7 @@ func (im *Importer) Stats() (sum ImportStats) {
 type imports struct {
 	mu   sync.Mutex
 	open atomic.Pointer[[]*Importer] // nil if there are none
+	none chan struct{}               // closed when there are none any more; nil if nobody waits
 }
 
 func (is *imports) add(im *Importer) {
@@ -179,9 +180,33 @@ func (is *imports) change(f func([]*Importer) []*Importer) {
 	}
 	if all = f(all); len(all) == 0 {
 		is.open.Store(nil)
+		if is.none != nil {
+			close(is.none)
+			is.none = nil
+		}
 		return
 	}
 	is.open.Store(&all)
+}
+
+// wait waits until no import goes on.
+func (is *imports) wait(ctx context.Context) error {
+	is.mu.Lock()
+	if !is.any() {
+		is.mu.Unlock()
+		return nil
+	}
+	if is.none == nil {
+		is.none = make(chan struct{})
+	}
+	none := is.none
+	is.mu.Unlock()
+	select {
+	case <-none:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // any tells whether an import goes on.
@@ -192,7 +217,7 @@ func (is *imports) any() bool { return is.open.Load() != nil }
 // no harm is done.
 func (st *Store) noteRemoval(k *Key, ver uint64) {
 	all := st.imports.open.Load()
-	if all == nil || k.Table == chunkTable {
+	if all == nil {
 		return
 	}
 	for _, im := range *all {

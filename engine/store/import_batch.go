@@ -78,6 +78,8 @@ func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
 		if p.Table() == chunkTable {
 			return w.wantsChunk(p, it)
 		}
+	case record.TypeCompletion:
+		return w.wantsCompletion(p, it)
 	case record.TypeTombstone:
 	default:
 		return false
@@ -113,6 +115,15 @@ func (w *ImportWorker) wantsChunk(p record.Ptr, it *importItem) bool {
 	}
 	w.values.note(of, t, key, chunkNumber(p.Key()))
 	it.p, it.key = p, Key{Place: chunkPlace(place, p.Key()), Table: chunkTable, Bytes: p.Key(), in: &noTable}
+	return true
+}
+
+// wantsCompletion leaves out what is over: it has no tombstone, and needs none.
+func (w *ImportWorker) wantsCompletion(p record.Ptr, it *importItem) bool {
+	if p.Table() != completionTable || len(p.Key()) != completionKeyBytes || w.ss.expired(p) || !w.im.owns(objectOf(p.Key())) {
+		return false
+	}
+	it.p, it.key = p, Key{Place: completionPlace(p.Key()), Table: completionTable, Bytes: p.Key(), in: w.ss.tables.completions}
 	return true
 }
 

@@ -55,7 +55,7 @@ func subjects(clock *atomic.Int64) []*subject {
 		{name: "always/evict/copied", opts: store.Options{SegmentBytes: 4 * kib, Durability: store.Always, MemoryBytes: 64 * kib, Policy: store.Evict}, lasts: true, forget: true, copied: true},
 	}
 	for _, s := range all {
-		s.opts.Heads, s.opts.Now, s.opts.Databases = 2, clock.Load, 3
+		s.opts.Heads, s.opts.Now, s.opts.Databases, s.opts.KeepResults = 2, clock.Load, 3, keepFor
 		if s.opts.Durability != store.None {
 			s.dev = device.NewMemory()
 			s.opts.Device = s.dev
@@ -101,6 +101,7 @@ type model struct {
 	clock *atomic.Int64
 	dbs   [3]map[string]thing
 	all   []*subject
+	ops   []operation
 }
 
 type thing struct {
@@ -454,7 +455,7 @@ func TestEveryKindOfStoreAnswersLikeAMap(t *testing.T) {
 		}
 		steps := map[string]func(){
 			"put": m.put, "put again": m.put, "get": m.get, "delete": m.delete, "modify": m.modify, "transact": m.transact,
-			"conditional": m.conditional, "truncate": m.truncate, "swap": m.swap, "pass": m.pass, "checkpoint": m.checkpoint, "reopen": m.reopen,
+			"conditional": m.conditional, "once": m.once, "once again": m.onceAgain, "truncate": m.truncate, "swap": m.swap, "pass": m.pass, "checkpoint": m.checkpoint, "reopen": m.reopen,
 		}
 		actions := map[string]func(*rapid.T){"": func(*rapid.T) {}}
 		for name, f := range steps {

@@ -13,6 +13,7 @@ type Metrics struct {
 	CleanedSegments, CleanedBytes, RelocatedBytes    int64
 	Checkpoints, UploadedSegments                    int64
 	RecoveryMillis                                   int64
+	Results                                          int64 // of operations, kept for another attempt
 }
 
 // counters of one session: plain numbers that its worker adds to, and what
@@ -62,6 +63,7 @@ func (st *Store) Metrics() Metrics {
 		m.Keys += keys
 		m.Expires += expires
 	}
+	m.Results, _ = st.tables.completions.sum()
 	st.countSegments(&m)
 	return m
 }

@@ -14,6 +14,10 @@ func PlaceOfEntry(p record.Ptr) (record.Place, bool) {
 			return record.PlaceOf(t, key), ok
 		}
 		return record.PlaceOf(p.Table(), p.Key()), true
+	case record.TypeCompletion:
+		if key := p.Key(); len(key) == completionKeyBytes {
+			return objectOf(key), true
+		}
 	}
 	return 0, false
 }

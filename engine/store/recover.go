@@ -186,6 +186,8 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferre
 			}
 		case record.TypePut:
 			ss.replayPut(a, p, later)
+		case record.TypeCompletion:
+			ss.replay(a, p)
 		default:
 			ss.head.Died(a, uint32(p.Length()))
 		}
@@ -292,8 +294,8 @@ func (ss *Session) diedUnlessTombstone(a record.Address, p record.Ptr) {
 	}
 }
 
-func present(p record.Ptr) int { return b2i(p.Type() == record.TypePut) }
-func expires(p record.Ptr) int { return b2i(p.Type() == record.TypePut && p.HasExpiry()) }
+func present(p record.Ptr) int { return b2i(isRecord(p)) }
+func expires(p record.Ptr) int { return b2i(isRecord(p) && p.HasExpiry()) }
 
 // noteChunk keeps new chunks from getting the ids of old ones.
 func (st *Store) noteChunk(p record.Ptr) {

@@ -112,6 +112,7 @@ func (l *loader) mapTables() {
 		l.tables[n] = l.st.tables.byID(id)
 	}
 	l.tables[chunkTableNumber] = &noTable
+	l.tables[completionNumber] = l.st.tables.completions
 	l.tables[unknownTable] = &noTable // Counted afterwards.
 }
 

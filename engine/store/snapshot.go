@@ -37,6 +37,7 @@ const (
 	snapshotEntry    = 12
 	unknownTable     = 255 // of a record that is cold, in a segment of several tables
 	chunkTableNumber = 254
+	completionNumber = 253
 )
 
 // snapshotHead describes the base.
@@ -121,7 +122,7 @@ func (st *Store) newSnapshotWriter(base []*hlog.Segment) (*snapshotWriter, error
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	w := &snapshotWriter{
 		st: st, ss: ss, sum: sum, stream: stream, out: bufio.NewWriterSize(io.MultiWriter(stream, sum), 1<<20),
-		base: map[uint32]baseSegment{}, tables: map[record.TableID]uint8{chunkTable: chunkTableNumber},
+		base: map[uint32]baseSegment{}, tables: map[record.TableID]uint8{chunkTable: chunkTableNumber, completionTable: completionNumber},
 	}
 	w.describe(base)
 	return w, nil
@@ -140,7 +141,7 @@ func (w *snapshotWriter) describe(base []*hlog.Segment) {
 	w.info = snapshotHead{Millis: w.st.opts.Now(), Next: w.st.log.NextID(), ChunkIDs: w.st.chunkIDs.Load()}
 	for db := range w.st.tables.byDB {
 		id := w.st.tables.of(db).id
-		if w.st.opts.Databases <= chunkTableNumber { // Else there is no number for each: all are unknown.
+		if w.st.opts.Databases <= completionNumber { // Else there is no number for each: all are unknown.
 			w.tables[id] = uint8(db)
 			w.info.Tables = append(w.info.Tables, id)
 		}

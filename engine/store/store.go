@@ -121,6 +121,9 @@ func (st *Store) start(ctx context.Context) (err error) {
 	if err := st.loadTables(); err != nil {
 		return err
 	}
+	if err := st.checkClusterTables(); err != nil {
+		return err
+	}
 	if err := st.identify(); err != nil {
 		return err
 	}

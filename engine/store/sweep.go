@@ -143,7 +143,15 @@ func (st *Store) expiring() (n int64) {
 		_, expires := st.Count(db)
 		n += expires
 	}
-	return n
+	_, results := st.tables.completions.sum()
+	return n + results
+}
+
+// noteExpired counts a key whose time was over.
+func (st *Store) noteExpired(k *Key) {
+	if k.Table != completionTable {
+		st.work.expired.Add(1)
+	}
 }
 
 // aloud runs f n times and seals what it wrote. A sweep is quiet work, and
@@ -167,7 +175,7 @@ func (ss *Session) isOver(pr *index.Probe) bool {
 		return false
 	}
 	p, ok := ss.st.log.Entry(a)
-	return ok && p.Type() == record.TypePut && ss.expired(p)
+	return ok && isRecord(p) && ss.expired(p)
 }
 
 // dropExpired removes the record that a walk stood at if its time is over.
@@ -177,7 +185,7 @@ func (ss *Session) dropExpired(pr *index.Probe) bool {
 		return false
 	}
 	p, ok := ss.st.log.Entry(a)
-	if !ok || p.Type() != record.TypePut {
+	if !ok || !isRecord(p) {
 		return false
 	}
 	ver := versionOf(p) // Before the look at its time: what is removed is what was looked at.
@@ -185,10 +193,10 @@ func (ss *Session) dropExpired(pr *index.Probe) bool {
 	if t == nil || !ss.expired(p) {
 		return false
 	}
-	k := Key{Place: record.PlaceOf(p.Table(), p.Key()), Table: p.Table(), Bytes: p.Key(), in: t}
+	k := Key{Place: placeOf(p), Table: p.Table(), Bytes: p.Key(), in: t}
 	if ss.remove(&k, pr, p, ver) != OK {
 		return false
 	}
-	ss.st.work.expired.Add(1)
+	ss.st.noteExpired(&k)
 	return true
 }

@@ -61,7 +61,9 @@ type tables struct {
 	shares int
 	next   record.TableID
 	byDB   []atomic.Pointer[table]
-	live   atomic.Pointer[map[record.TableID]*table]
+
+	completions *table // results of operations; see OpID
+	live        atomic.Pointer[map[record.TableID]*table]
 }
 
 // tablesFile is how the map is kept.
@@ -83,13 +85,15 @@ func (ts *tables) init(databases, shares int) {
 		ts.byDB[db].Store(newTable(record.TableID(db), shares))
 	}
 	ts.next = record.TableID(databases)
+	ts.completions = newTable(completionTable, shares)
 	ts.relist()
 }
 
 // relist rebuilds the set of live tables: those of all databases, and more.
 // The caller holds mu, or is alone.
 func (ts *tables) relist(more ...*table) {
-	live := make(map[record.TableID]*table, len(ts.byDB))
+	live := make(map[record.TableID]*table, len(ts.byDB)+1)
+	live[completionTable] = ts.completions
 	for _, t := range append(ts.current(), more...) {
 		live[t.id] = t
 	}
@@ -188,25 +192,6 @@ func (st *Store) saveTables(f tablesFile) error {
 	return st.dev.WriteMeta(tablesMeta, b)
 }
 
-// Truncate empties a database at once; its memory comes back in the background.
-func (st *Store) Truncate(db int) error {
-	return st.dropTables(func(byDB []*table) { byDB[db] = st.tables.fresh() })
-}
-
-// TruncateAll empties all databases at once.
-func (st *Store) TruncateAll() error {
-	below := st.log.OldestOpen()
-	err := st.dropTables(func(byDB []*table) {
-		for db := range byDB {
-			byDB[db] = st.tables.fresh()
-		}
-	})
-	if err == nil {
-		st.sweep.askBelow(below)
-	}
-	return err
-}
-
 func (st *Store) dropTables(f func(byDB []*table)) error {
 	if err := st.changeTables(f); err != nil {
 		return err
@@ -227,6 +212,9 @@ func (st *Store) changeTables(f func(byDB []*table)) error {
 
 // Swap exchanges the contents of two databases.
 func (st *Store) Swap(a, b int) error {
+	if st.opts.Cluster {
+		return errClusterSwap
+	}
 	return st.changeTables(func(byDB []*table) { byDB[a], byDB[b] = byDB[b], byDB[a] })
 }
 

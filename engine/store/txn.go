@@ -31,6 +31,9 @@ type lockedKey struct {
 	e    entry
 	view View   // what a read sees after op
 	was  uint64 // the last tombstone of its stripe
+	next uint64 // the version that it gets
+
+	stamp *lockedKey // whose version the value ends in; see Effect
 }
 
 type txnOp uint8
@@ -257,6 +260,7 @@ func (ss *Session) commit() Status {
 		return st
 	}
 	total := ss.prepare()
+	ss.tx.stamp()
 	if total > ss.st.log.MaxEntry() {
 		return ss.fail(fmt.Errorf("%w: the writes of a transaction take %d bytes, at most %d are possible", ErrTooLarge, total, ss.st.log.MaxEntry()))
 	}
@@ -279,7 +283,7 @@ func (ss *Session) appendAll(total int) Status {
 	var room []byte
 	var err error
 	if total > 0 {
-		if at, room, err = reserve(h, total, total == ss.buried()); err != nil {
+		if at, room, err = reserve(h, total, ss.onlyBuries(total)); err != nil {
 			return ss.fail(err)
 		}
 	}
@@ -334,6 +338,7 @@ func (ss *Session) prepare() (total int) {
 		if lk.old.IsNil() {
 			next = ss.st.floors.of(lk.key.Place).Load() + 1
 		}
+		lk.next = next
 		switch {
 		case lk.op == opDelete && lk.old.IsNil():
 			lk.op = opNone // It came and went within the transaction.
@@ -356,6 +361,18 @@ func (ss *Session) buried() (n int) {
 		}
 	}
 	return n
+}
+
+// onlyBuries tells whether all of the transaction's bytes, total, are tombstones
+// and results of deletions.
+func (ss *Session) onlyBuries(total int) bool {
+	n := ss.buried()
+	for i := range ss.tx.keys {
+		if lk := &ss.tx.keys[i]; n > 0 && lk.op == opPut && lk.e.Type == record.TypeCompletion {
+			n += lk.e.size(&lk.key)
+		}
+	}
+	return total == n
 }
 
 // logs tells whether the key's write has an entry in the log.

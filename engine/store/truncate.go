@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Outside of a cluster truncating a database gives it another table, at once. In
+// a cluster that would be lost on heirs: they see the log, not this node's map of
+// tables. So there databases keep their tables, and truncating deletes key by key.
+// Each deletion is a tombstone of the log like any other. It is not one moment: each
+// key goes at some time between begin and end, and one that is written meanwhile
+// may go or stay.
+
+var errClusterSwap = errors.New("databases cannot be swapped in a cluster: their records would have to move")
+
+// Truncate empties a database. Outside of a cluster that is done at once, and
+// memory comes back in the background; in a cluster it takes time, see
+// StartTruncate, and is not to be called between Begin and End.
+func (st *Store) Truncate(db int) error {
+	if st.opts.Cluster {
+		return st.deleteAll(db, db+1)
+	}
+	return st.dropTables(func(byDB []*table) { byDB[db] = st.tables.fresh() })
+}
+
+// TruncateAll is Truncate of all databases.
+func (st *Store) TruncateAll() error {
+	if st.opts.Cluster {
+		return st.deleteAll(0, len(st.tables.byDB))
+	}
+	below := st.log.OldestOpen()
+	err := st.dropTables(func(byDB []*table) {
+		for db := range byDB {
+			byDB[db] = st.tables.fresh()
+		}
+	})
+	if results, _ := st.tables.completions.sum(); err == nil && results == 0 { // Else some may lie below.
+		st.sweep.askBelow(below)
+	}
+	return err
+}
+
+// StartTruncate is Truncate of one database, or of all if db is negative, for those
+// who must not wait. done is called once, from another goroutine, when the database
+// is empty and that is durable.
+func (st *Store) StartTruncate(db int, done func(error)) {
+	if st.closing.Load() {
+		go done(ErrClosed)
+		return
+	}
+	st.workers.Go(func() {
+		if db < 0 {
+			done(st.TruncateAll())
+			return
+		}
+		done(st.Truncate(db))
+	})
+}
+
+// checkClusterTables refuses a directory in which databases have other tables
+// than on all other nodes.
+func (st *Store) checkClusterTables() error {
+	if !st.opts.Cluster {
+		return nil
+	}
+	for db := range st.tables.byDB {
+		if st.tables.of(db).id != record.TableID(db) {
+			return fmt.Errorf("database %d of this data directory was emptied or swapped outside of a cluster: let the node begin with an empty directory", db)
+		}
+	}
+	return nil
+}
+
+// deleteAll deletes all keys of the databases from first to below end, once no
+// import is under way: what it brings would come after the deletion.
+func (st *Store) deleteAll(first, end int) error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	defer context.AfterFunc(st.ctx, stop)()
+	if err := st.imports.wait(ctx); err != nil {
+		return ErrClosed
+	}
+	ss, err := st.NewSession()
+	if err != nil {
+		return err
+	}
+	defer ss.Close()
+	for db := first; db < end; db++ {
+		if err := ss.deleteDatabase(ctx, db); err != nil {
+			return fmt.Errorf("database %d is not empty: %w", db, err)
+		}
+	}
+	ticket := ss.Seal()
+	return ss.WaitDurable(ticket)
+}
+
+// deleteStep is how many keys are deleted inside one guard.
+const deleteStep = 256
+
+// deleteDatabase deletes all keys that a database has.
+func (ss *Session) deleteDatabase(ctx context.Context, db int) error {
+	for cursor := uint64(0); ; {
+		next, st := ss.deleteSome(db, cursor)
+		switch {
+		case st == Cold:
+			if err := ss.Fetch(ctx); err != nil {
+				return err
+			}
+		case st >= Refused:
+			return ss.Err()
+		case next == 0:
+			return ctx.Err()
+		default:
+			cursor = next
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// deleteSome deletes the next keys from a cursor on; Cold asks to try again.
+func (ss *Session) deleteSome(db int, cursor uint64) (next uint64, st Status) {
+	ss.Begin()
+	defer ss.End()
+	var keys [][]byte
+	next, st = ss.Scan(db, cursor, deleteStep, func(key []byte, _ *View) { keys = append(keys, key) })
+	if st != OK {
+		return next, st
+	}
+	for _, key := range keys {
+		k := ss.Key(db, key)
+		switch one := ss.Delete(&k, nil); {
+		case one >= Refused:
+			st = one
+		case one == Cold && st == OK:
+			st = Cold
+		}
+	}
+	ss.head.Lock()
+	ss.head.Seal()
+	ss.head.Unlock()
+	return next, st
+}
