@@ -109,9 +109,11 @@ func (f *Findings) gathering(o FetchOptions) *gathering {
 			continue
 		}
 		j := &job{id: record.SegmentID(n), bytes: int64(list[0].info.End)}
+		// A copy that is shorter than another will do if it has all up to the cut.
+		// What is safe, all that count have.
+		needed := list[0].runs.lastUpTo(uint64(o.Cut))
 		for _, c := range list {
-			// A copy that is shorter will do if it goes beyond the cut.
-			if c.info.Sealed || c.info.End == list[0].info.End || c.info.Batch >= o.Cut {
+			if c.info.Sealed || uint64(c.info.Batch) >= needed {
 				j.sources = append(j.sources, &source{found: c, tries: tries})
 			}
 		}

@@ -45,6 +45,17 @@ func (r Runs) Contains(n uint64) bool {
 	return found && i < len(r)
 }
 
+// lastUpTo is the highest number that is not beyond n; 0 if there is none.
+func (r Runs) lastUpTo(n uint64) (last uint64) {
+	for _, run := range r {
+		if run[0] > n {
+			break
+		}
+		last = min(run[1], n)
+	}
+	return last
+}
+
 // Len is how many numbers there are; at most MaxInt.
 func (r Runs) Len() int {
 	n := uint64(0)
