@@ -56,24 +56,19 @@ func encodeFooter(log record.LogID, id record.SegmentID, version uint64, c Closi
 }
 
 // readFooter reads what a replica's file says of itself.
-func readFooter(path string, log record.LogID, id record.SegmentID) (version uint64, c Closing, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, c, err
-	}
-	defer f.Close()
+func readFooter(f *os.File, log record.LogID, id record.SegmentID) (version uint64, c Closing, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return 0, c, err
 	}
 	b := make([]byte, footerBytes)
 	if _, err := f.ReadAt(b, st.Size()-footerBytes); err != nil {
-		return 0, c, fmt.Errorf("%w: %s has no footer", ErrCorrupt, path)
+		return 0, c, fmt.Errorf("%w: %s has no footer", ErrCorrupt, f.Name())
 	}
 	le := binary.LittleEndian
 	c = Closing{End: le.Uint32(b[32:]), Sum: le.Uint32(b[36:]), Batch: record.BatchID(le.Uint64(b[40:]))}
 	if string(encodeFooter(log, id, le.Uint64(b[24:]), c)) != string(b) || int64(c.End)+footerBytes != st.Size() {
-		return 0, Closing{}, fmt.Errorf("%w: the footer of %s is not of this replica", ErrCorrupt, path)
+		return 0, Closing{}, fmt.Errorf("%w: the footer of %s is not of this replica", ErrCorrupt, f.Name())
 	}
 	return le.Uint64(b[24:]), c, nil
 }
@@ -117,12 +112,15 @@ func adoptReplica(dir, tmp string, log record.LogID, id record.SegmentID) (path 
 
 // readReplica reads the bytes of a replica's file and checks that they are those
 // that were written.
-func readReplica(path string, c Closing, into []byte) ([]byte, error) {
+func readReplica(path string, log record.LogID, id record.SegmentID, c Closing, into []byte) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return into, err
 	}
 	defer f.Close()
+	if _, said, err := readFooter(f, log, id); err != nil || said != c {
+		return into, errors.Join(fmt.Errorf("%w: %s", ErrCorrupt, path), err)
+	}
 	if cap(into) < int(c.End) {
 		into = make([]byte, c.End)
 	}

@@ -63,7 +63,12 @@ func (b *Backup) findFiles() error {
 		if !ok {
 			return b.setAside(path, "a file that is no replica")
 		}
-		version, c, err := readFooter(path, log, id)
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		version, c, err := readFooter(f, log, id)
+		_ = f.Close()
 		if err != nil && !errors.Is(err, ErrCorrupt) {
 			return err
 		}

@@ -123,9 +123,15 @@ func (r *replica) hold(into []byte) (h held, err error) {
 	l := r.log
 	l.mu.Lock()
 	h = held{info: r.info(), closing: r.closing, release: func() {}}
-	if r.lost {
+	switch {
+	case r.lost:
+		err = fmt.Errorf("%w: segment %d was dropped", ErrNotFound, r.segment)
+	case r.corrupt:
+		err = fmt.Errorf("%w: segment %d was found to be", ErrCorrupt, r.segment)
+	}
+	if err != nil {
 		l.mu.Unlock()
-		return h, fmt.Errorf("%w: segment %d was dropped", ErrNotFound, r.segment)
+		return h, err
 	}
 	buf, path, quiet := r.buf, r.path, r.state == StateClosed || r.frozen
 	if buf != nil {
@@ -134,7 +140,7 @@ func (r *replica) hold(into []byte) (h held, err error) {
 	l.mu.Unlock()
 	switch {
 	case buf == nil:
-		h.bytes, err = readReplica(path, h.closing, into)
+		h.bytes, err = readReplica(path, l.id, r.segment, h.closing, into)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w: %w", ErrNotFound, err)
 		}
