@@ -32,6 +32,11 @@ type Call struct {
 	send func(head any, bulk []byte) error
 }
 
+// NewCall is a call for a handler that is used without a connection; send takes the parts of its answer.
+func NewCall(from view.NodeID, head, bulk []byte, send func(head any, bulk []byte) error) *Call {
+	return &Call{From: from, Head: head, Bulk: bulk, send: send}
+}
+
 // Bind decodes the head.
 func (c *Call) Bind(into any) error { return decodeHead(c.Head, into) }
 

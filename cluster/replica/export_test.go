@@ -1,6 +1,30 @@
 package replica
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"context"
+
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // NameOf is the name of a replica's file.
 func NameOf(log record.LogID, id record.SegmentID) string { return replicaName(log, id) }
+
+// Answerers calls a backup's handlers without a network.
+func Answerers(b *Backup) map[string]func(context.Context, *peer.Call) {
+	all := map[string]func(context.Context, *peer.Call){}
+	for name, h := range map[string]peer.Handler{
+		MethodConnect: b.onConnect, MethodOpen: b.onOpen, MethodAppend: b.onAppend, MethodClose: b.onClose,
+		MethodRaise: b.onRaise, MethodPut: b.onPut, MethodRoster: b.onRoster, MethodForget: b.onForget,
+		MethodSurvey: b.onSurvey, MethodFetch: b.onFetch, MethodHealth: b.onHealth,
+	} {
+		all[name] = func(ctx context.Context, c *peer.Call) { _, _, _ = h(ctx, c) }
+	}
+	return all
+}
+
+// NewCall is a call that nobody made.
+func NewCall(from view.NodeID, head, bulk []byte) *peer.Call {
+	return peer.NewCall(from, head, bulk, func(any, []byte) error { return nil })
+}
