@@ -138,6 +138,7 @@ type Primary struct {
 	domain  fabric.Domain
 	cq      fabric.CQ
 	staging staging
+	taken   atomic.Uint64 // completions that were handled
 	batches sync.Pool
 
 	closer closer

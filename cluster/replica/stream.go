@@ -102,11 +102,9 @@ func (s *stream) post() bool {
 
 // arrived notes that all up to end is in the copy.
 func (s *stream) arrived(end uint32) {
-	for {
-		was := s.done.Load()
-		if was >= end || s.done.CompareAndSwap(was, end) {
-			break
-		}
+	was := s.done.Load()
+	for was < end && !s.done.CompareAndSwap(was, end) {
+		was = s.done.Load()
 	}
 	s.flying.Add(-1)
 	s.check()

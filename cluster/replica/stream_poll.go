@@ -27,28 +27,27 @@ func (p *Primary) poller(ctx context.Context) {
 
 // Poll takes what has been completed, on the caller's thread, and tells whether there was
 // anything. A front door that holds replies and has nothing else to do calls
-// it for a while before it sleeps: that saves two wake-ups.
-func (p *Primary) Poll() bool { return p.o.Mode == OneSided && p.cq != nil && p.take() }
-
-// take handles completions that are there.
-func (p *Primary) take() bool {
-	batch := p.batches.Get().(*[completionsAtOnce]fabric.Completion)
-	defer p.batches.Put(batch)
-	any := false
-	for {
-		n := p.cq.Poll(batch[:])
-		if n == 0 {
-			break
-		}
-		any = true
-		p.handle(batch[:n])
-		if n < len(batch) {
-			break
-		}
-	}
-	return any
+// it for a while before it sleeps: that saves two wake-ups. It holds no lock of the log.
+func (p *Primary) Poll() bool {
+	return p.cq != nil && p.cq.Count() != p.taken.Load() && p.take()
 }
 
+// take handles completions that are there, and tells whether there were any.
+func (p *Primary) take() (any bool) {
+	batch := p.batches.Get().(*[completionsAtOnce]fabric.Completion)
+	defer p.batches.Put(batch)
+	for {
+		n := p.cq.Poll(batch[:])
+		p.taken.Add(uint64(n))
+		p.handle(batch[:n])
+		any = any || n > 0
+		if n < len(batch) {
+			return any
+		}
+	}
+}
+
+// handle tells streams what has become of their writes.
 func (p *Primary) handle(batch []fabric.Completion) {
 	moved := false
 	streams := *p.streams.Load()

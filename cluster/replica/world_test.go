@@ -187,6 +187,9 @@ type head struct {
 	off   uint32
 	chain record.Chain
 	spare record.SegmentID
+
+	key   [32]byte
+	value []byte
 }
 
 // prepare opens a segment at the backups.
@@ -229,13 +232,16 @@ func (h *head) write(n, valueBytes int) record.BatchID {
 		h.seal(true)
 		h.take()
 	}
-	value := make([]byte, valueBytes)
+	if cap(h.value) < valueBytes {
+		h.value = make([]byte, valueBytes)
+	}
+	value := h.value[:valueBytes]
 	for i := range n {
 		for j := range value {
 			value[j] = byte(i + j)
 		}
 		e := h.mem[h.off:]
-		h.off += uint32(record.Encode(e, &record.Header{Type: record.TypePut, Version: uint64(h.off)}, []byte(fmt.Sprintf("key-%016d", i)), value, true))
+		h.off += uint32(record.Encode(e, &record.Header{Type: record.TypePut, Version: uint64(h.off)}, fmt.Appendf(h.key[:0], "key-%016d", i), value, true))
 		h.chain.Add(record.PtrOf(e))
 	}
 	return h.seal(false)

@@ -1,0 +1,232 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+const testSegment = 256 << 10
+
+// whole fetches the bytes that a node has of a segment.
+func (c *cluster) whole(id view.NodeID, segment record.SegmentID) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	s, err := c.caller.Stream(ctx, id, MethodFetch, FetchRequest{Log: testLog, Segment: segment, Cut: AllBatches, Whole: true})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	var all []byte
+	for {
+		var part FetchPart
+		b, last, err := s.Next(&part)
+		if err != nil {
+			return nil, err
+		}
+		if last {
+			return all, nil
+		}
+		all = append(all, b...)
+	}
+}
+
+// copiesOf counts the nodes whose replica of a segment is the same as the log's, up
+// to the last of its seals.
+func (c *cluster) copiesOf(w *writer, segment record.SegmentID) int {
+	c.t.Helper()
+	w.mu.Lock()
+	want := w.segments[segment][:w.ends[segment]]
+	w.mu.Unlock()
+	n := 0
+	for id, node := range c.nodes {
+		if !node.up {
+			continue
+		}
+		if got, err := c.whole(id, segment); err == nil && bytes.Equal(got, want) {
+			n++
+		}
+	}
+	return n
+}
+
+// checkCopies fails unless every segment has at least so many copies.
+func (c *cluster) checkCopies(w *writer, copies int) {
+	c.t.Helper()
+	for id, end := range w.ends {
+		if end == 0 {
+			continue
+		}
+		if n := c.copiesOf(w, id); n < copies {
+			c.t.Errorf("segment %d has %d copies, want %d", id, n, copies)
+		}
+	}
+}
+
+func modes(t *testing.T, test func(t *testing.T, mode Mode)) {
+	for _, mode := range []Mode{OneSided, RPC} {
+		t.Run(string(mode), func(t *testing.T) { test(t, mode) })
+	}
+}
+
+func TestEveryBatchIsInAllCopiesWhenTheWatermarkHasPassedIt(t *testing.T) {
+	modes(t, func(t *testing.T, mode Mode) {
+		c := newCluster(t, 3, 2, testSegment)
+		w := newWriter(t, testSegment)
+		o := c.options(2)
+		o.Mode = mode
+		c.primary(w, o)
+		var all sync.WaitGroup
+		for i := range 2 {
+			h := w.head()
+			all.Go(func() {
+				for j := range 3000 {
+					n := h.write(1+j%5, 20+j%300)
+					if j%(100+i) == 0 {
+						w.await(n)
+					}
+				}
+			})
+		}
+		all.Wait()
+		w.await(w.last)
+		if n := w.p.Watermark(); n != w.last {
+			t.Fatalf("the watermark is %d, and %d batches were sealed", n, w.last)
+		}
+		c.checkCopies(w, 2)
+		eventually(t, "segments are closed", func() bool { return w.p.Metrics().Closed == len(w.closed) })
+	})
+}
+
+func TestABatchLargerThanOneWriteArrivesWhole(t *testing.T) {
+	modes(t, func(t *testing.T, mode Mode) {
+		c := newCluster(t, 2, 2, 1<<20)
+		w := newWriter(t, 1<<20)
+		o := c.options(2)
+		o.Mode = mode
+		c.primary(w, o)
+		h := w.head()
+		for range 10 {
+			w.await(h.write(1, 300<<10))
+		}
+		c.checkCopies(w, 2)
+	})
+}
+
+func TestANodeThatIsAloneAcknowledgesWhatItHasItself(t *testing.T) {
+	c := newCluster(t, 0, 2, testSegment)
+	w := newWriter(t, testSegment)
+	c.primary(w, c.options(2))
+	h := w.head()
+	for range 10 {
+		w.await(h.write(1, 10))
+	}
+	if _, copies, _ := c.book.state(); copies != 0 {
+		t.Fatalf("the ledger says %d copies", copies)
+	}
+	c.add("n1")
+	c.add("n2")
+	eventually(t, "the ledger says two copies", func() bool { _, n, _ := c.book.state(); return n == 2 })
+	w.await(h.write(1, 10))
+	c.checkCopies(w, 2)
+}
+
+func TestADroppedSegmentIsInNoRosterAndNoReplicaIsLeft(t *testing.T) {
+	c := newCluster(t, 2, 2, testSegment)
+	w := newWriter(t, testSegment)
+	c.primary(w, c.options(2))
+	h := w.head()
+	for len(w.closed) < 3 {
+		w.await(h.write(10, 1000))
+	}
+	spare := w.prepare() // Never written.
+	ctx := context.Background()
+	if err := w.p.Drop(ctx, 1, 2, spare); err != nil {
+		t.Fatal(err)
+	}
+	for id := range c.nodes {
+		a, err := w.p.survey(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, gone := range []record.SegmentID{1, 2, spare} {
+			if a.Roster.Segments.Contains(uint64(gone)) {
+				t.Errorf("%s: segment %d is in roster %d", id, gone, a.Roster.Number)
+			}
+			for _, r := range a.Replicas {
+				if r.Segment == gone {
+					t.Errorf("%s has a replica of segment %d: %+v", id, gone, r)
+				}
+			}
+		}
+	}
+	w.await(h.write(1, 10))
+}
+
+func TestAPrimaryGoesOnAfterARestartWithWhatItsBackupsHave(t *testing.T) {
+	modes(t, func(t *testing.T, mode Mode) {
+		c := newCluster(t, 3, 2, testSegment)
+		w := newWriter(t, testSegment)
+		o := c.options(2)
+		o.Mode = mode
+		c.primary(w, o)
+		h := w.head()
+		for range 400 {
+			h.write(5, 500)
+		}
+		w.await(w.last)
+		if err := w.p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		// The node dies with a batch that its backups do not have, and closes its segments
+		// when it comes back.
+		w.p = nil
+		h.write(1, 10)
+		h.close()
+		before, _, _ := c.book.state()
+		o = c.options(2)
+		o.Mode = mode
+		c.primary(w, o)
+		if w.p.Watermark() != w.last {
+			t.Fatalf("the watermark begins at %d, want %d", w.p.Watermark(), w.last)
+		}
+		c.checkCopies(w, 2)
+		if after, _, _ := c.book.state(); after <= before {
+			t.Errorf("the replica version is %d, as before: what was open then is not stale", after)
+		}
+		h = w.head()
+		w.await(h.write(1, 10))
+	})
+}
+
+func TestADeposedPrimaryIsToldSo(t *testing.T) {
+	modes(t, func(t *testing.T, mode Mode) {
+		c := newCluster(t, 2, 2, testSegment)
+		w := newWriter(t, testSegment)
+		o := c.options(2)
+		o.Mode = mode
+		c.primary(w, o)
+		h := w.head()
+		w.await(h.write(1, 10))
+		for id := range c.nodes {
+			if _, err := c.caller.Call(context.Background(), id, MethodSurvey, SurveyRequest{Log: testLog, Fence: true}, nil, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		acknowledged := w.p.Watermark()
+		h.write(1, 10)
+		eventually(t, "the log hears of it", func() bool { return w.failed.Load() != nil })
+		if n := w.p.Watermark(); n != acknowledged {
+			t.Fatalf("batch %d was acknowledged by a deposed primary", n)
+		}
+		if err := fmt.Sprint(*w.failed.Load()); err == "" {
+			t.Error("no reason was given")
+		}
+	})
+}
