@@ -64,7 +64,8 @@ type NodeFacts struct {
 	ReplicasOpen   int           `json:"replicasOpen"`
 	ReplicaBytes   int64         `json:"replicaBytes"`
 	ReplicaBuffers int           `json:"replicaBuffers"` // free ones
-	Unreplicated   uint64        `json:"unreplicated"`   // batches of its own log that wait for copies
+	// UnreplicatedBytes of its own log wait for copies.
+	UnreplicatedBytes uint64 `json:"unreplicatedBytes"`
 }
 
 // MethodStatus is the call that a node answers with NodeFacts.

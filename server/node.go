@@ -24,6 +24,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -49,6 +50,10 @@ type Node struct {
 	native *session.Server // of a server on its own; nil: off
 
 	anyAdminPort bool
+
+	cluster      *host         // nil: a server on its own
+	shutdown     chan struct{} // of a cluster's node, whose front doors come and go
+	shutdownOnce sync.Once
 }
 
 // Option is what only Go code can express about a node.
@@ -70,7 +75,7 @@ func Start(cfg Config, options ...Option) (*Node, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg.effective(), started: time.Now()}
+	n := &Node{cfg: cfg.effective(), started: time.Now(), shutdown: make(chan struct{})}
 	n.log = slog.New(slog.DiscardHandler)
 	n.progress = func(store.Progress) {}
 	for _, o := range options {
@@ -80,9 +85,11 @@ func Start(cfg Config, options ...Option) (*Node, error) {
 	if err := n.start(); err != nil {
 		return nil, errors.Join(err, n.close(context.Background()))
 	}
-	n.phase.Store(&admin.Phase{Name: "serving", Ready: true})
+	n.serving()
 	return n, nil
 }
+
+func (n *Node) serving() { n.phase.Store(&admin.Phase{Name: "serving", Ready: true}) }
 
 func (n *Node) start() error {
 	machine := MachineMemory()
@@ -93,6 +100,9 @@ func (n *Node) start() error {
 	}
 	if err := n.startAdmin(); err != nil {
 		return err
+	}
+	if n.cfg.Cluster != "" {
+		return n.startCluster(limit)
 	}
 	n.enter("recovering")
 	opened, err := store.Open(n.cfg.storeOptions(limit, n.loops(), n.log, n.report))
@@ -110,6 +120,14 @@ func (n *Node) start() error {
 	}
 	n.redis.Store(front)
 	return n.startNative(opened)
+}
+
+// startCluster makes this server a node of a cluster.
+func (n *Node) startCluster(limit Size) (err error) {
+	if n.cluster, err = newHost(n, limit); err != nil {
+		return err
+	}
+	return n.cluster.start()
 }
 
 func (n *Node) startAdmin() (err error) {
@@ -184,7 +202,14 @@ func (n *Node) AdminAddr() string {
 }
 
 // ShutdownRequested is closed when a client sent SHUTDOWN.
-func (n *Node) ShutdownRequested() <-chan struct{} { return n.redis.Load().ShutdownRequested() }
+func (n *Node) ShutdownRequested() <-chan struct{} {
+	if n.cluster != nil {
+		return n.shutdown
+	}
+	return n.redis.Load().ShutdownRequested()
+}
+
+func (n *Node) requestShutdown() { n.shutdownOnce.Do(func() { close(n.shutdown) }) }
 
 // Stop ends the node in good order: clients get the replies of what they have
 // sent, then the store flushes and closes. When ctx ends first, Stop returns
@@ -196,6 +221,9 @@ func (n *Node) Stop(ctx context.Context) error {
 }
 
 func (n *Node) close(ctx context.Context) error {
+	if n.cluster != nil {
+		return n.closeCluster(ctx)
+	}
 	var errs []error
 	closeStore := (*store.Store).Close
 	if front := n.redis.Load(); front != nil {
@@ -214,6 +242,15 @@ func (n *Node) close(ctx context.Context) error {
 		errs = append(errs, n.admin.Close(ctx))
 	}
 	return errors.Join(errs...)
+}
+
+func (n *Node) closeCluster(ctx context.Context) error {
+	front := n.redis.Load()
+	err := n.cluster.stop(ctx, front != nil && front.ShutdownSaves())
+	if n.admin != nil {
+		err = errors.Join(err, n.admin.Close(ctx))
+	}
+	return err
 }
 
 // within waits for f no longer than ctx lasts.

@@ -38,7 +38,7 @@ func (c *coordinator) death(ctx context.Context, s *meta.Snapshot, n view.NodeID
 		c.again = true
 		return c.tell(ctx, log, fmt.Sprintf("%s is dead and there is no node that could take its keys: start one, or `ostro cluster add` one that is draining", n))
 	}
-	found := c.Survey.Survey(ctx, log, whoMayHave(s, log, n), false)
+	found := c.ask(ctx, s, log, false)
 	if waitFor, ok := s.Recoverable(log, found.Answered); !ok {
 		c.again = true
 		return c.tell(ctx, log, fmt.Sprintf("%s is dead and its recovery waits for one of %s: start them, or say `ostro cluster remove NODE --lost` of those that never come back", n, names(waitFor)))
@@ -55,15 +55,22 @@ func (c *coordinator) death(ctx context.Context, s *meta.Snapshot, n view.NodeID
 	return c.tell(ctx, log, "fencing")
 }
 
-// whoMayHave are the log's backups and all who live: one of them may have been made a
-// backup by a primary whose last word has not come here yet.
-func whoMayHave(s *meta.Snapshot, log record.LogID, owner view.NodeID) []view.NodeID {
-	nodes := append(s.Living(), s.Logs[log].Backups...)
-	slices.Sort(nodes)
-	return slices.DeleteFunc(slices.Compact(nodes), func(n view.NodeID) bool {
-		_, known := s.Nodes[n]
-		return n == owner || !known
-	})
+// ask surveys a log: those who live, and if that is not enough its backups that have
+// no lease, too, for they may run nevertheless. These are asked last because they mostly do not, and
+// whoever waits for them waits in vain.
+func (c *coordinator) ask(ctx context.Context, s *meta.Snapshot, log record.LogID, fence bool) Findings {
+	owner := s.Logs[log].Node
+	nodes := slices.DeleteFunc(s.Living(), func(n view.NodeID) bool { return n == owner && s.Nodes[n].Log == log })
+	found := c.Survey.Survey(ctx, log, nodes, fence)
+	if _, enough := s.Recoverable(log, found.Answered); enough {
+		return found
+	}
+	for _, b := range s.Logs[log].Backups {
+		if _, known := s.Nodes[b]; known && !s.IsAlive(b) {
+			nodes = append(nodes, b)
+		}
+	}
+	return c.Survey.Survey(ctx, log, nodes, fence)
 }
 
 // tell shows the stage of a recovery in etcd and in the log, once.

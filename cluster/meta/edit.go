@@ -13,6 +13,9 @@ import (
 var (
 	// ErrLeaseLost is what a Member gets whose lease etcd has dropped.
 	ErrLeaseLost = errors.New("this node's lease has ended: it must join the cluster again")
+	// ErrPresent is what a node gets that joins while another of its name has a lease, as its
+	// own former self may have for a while.
+	ErrPresent = errors.New("is in the cluster already")
 	// ErrDeposed is what a Term gets when another may be coordinator.
 	ErrDeposed = errors.New("this node is no longer the coordinator: leave the work to the new one")
 )

@@ -32,8 +32,8 @@ func keyLog(l record.LogID) string      { return fmt.Sprintf("%s%016x", dirLogs,
 func keyRecovery(l record.LogID) string { return fmt.Sprintf("%s%016x", dirRecoveries, uint64(l)) }
 func keyTable(t record.TableID) string  { return fmt.Sprintf("%s%08x", dirTables, uint32(t)) }
 
-func keyMarks(n view.NodeID) string     { return dirMarks + string(n) }
-func keyWish(n view.NodeID) string      { return dirWishes + string(n) }
+func keyMarks(n view.NodeID) string { return dirMarks + string(n) }
+func keyWish(n view.NodeID) string  { return dirWishes + string(n) }
 func keyProgress(l record.LogID, by string) string {
 	return fmt.Sprintf("%s%016x/%s", dirProgress, uint64(l), by)
 }

@@ -66,7 +66,7 @@ func (s *Store) Join(ctx context.Context, n Node) (*Member, error) {
 func (s *Store) enter(ctx context.Context, n Node, lease *Lease) (*Member, error) {
 	_, revision, err := s.change(ctx, nil, func(e *edit) error {
 		if e.seen.alive(n.ID) {
-			return fmt.Errorf("%s is in the cluster already, at %s: choose another name, or wait for its lease to end", n.ID, e.seen.Nodes[n.ID].Address)
+			return fmt.Errorf("%s %w, at %s: choose another name, or wait for its lease to end", n.ID, ErrPresent, e.seen.Nodes[n.ID].Address)
 		}
 		if err := e.claimLog(n); err != nil {
 			return err

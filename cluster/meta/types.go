@@ -101,6 +101,9 @@ type Plan struct {
 	Cut record.BatchID `json:"cut"`
 	// Roster numbers the list of the log's segments that was the newest.
 	Roster uint64 `json:"roster"`
+	// Without are segments of it of which no copy is left, and which an operator
+	// gave up with the nodes that had them.
+	Without []record.SegmentID `json:"without,omitempty"`
 }
 
 // Part is what one heir takes.

@@ -87,7 +87,7 @@ func TestTheFirstPlanOfARecoveryStays(t *testing.T) {
 	for _, cut := range []Plan{{Cut: 7, Roster: 3}, {Cut: 8, Roster: 4}} {
 		got, err := term.SetPlan(patience(t), log, cut)
 		ok(t, err)
-		if got != (Plan{Cut: 7, Roster: 3}) {
+		if got.Cut != 7 || got.Roster != 3 {
 			t.Fatalf("the plan is %+v", got)
 		}
 	}

@@ -1,0 +1,459 @@
+package coordinator_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/coordinator"
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+var etcd *meta.Embedded
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "ostro-coordinator-")
+	if err != nil {
+		panic(err)
+	}
+	if etcd, err = meta.StartEmbedded(context.Background(), meta.EmbeddedConfig{Dir: dir, Log: quiet}); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	etcd.Close()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func patience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// world is a cluster whose nodes are members of the metadata and nothing else: backups
+// answer as the test says, and heirs are done as soon as there is a plan.
+type world struct {
+	t       *testing.T
+	meta    *meta.Store
+	cache   *meta.Cache
+	members map[view.NodeID]*meta.Member
+	ends    map[view.NodeID]context.CancelFunc
+	tasks   sync.WaitGroup
+
+	mu      sync.Mutex
+	silent  map[view.NodeID]bool
+	lacking map[record.LogID][]record.SegmentID
+	fenced  map[record.LogID]bool
+	cut     record.BatchID // of the next plan
+	idle    map[view.NodeID]bool
+}
+
+func newWorld(t *testing.T, settings meta.Settings) *world {
+	t.Helper()
+	w := &world{
+		t: t, members: map[view.NodeID]*meta.Member{}, ends: map[view.NodeID]context.CancelFunc{},
+		silent: map[view.NodeID]bool{}, lacking: map[record.LogID][]record.SegmentID{},
+		fenced: map[record.LogID]bool{}, idle: map[view.NodeID]bool{},
+	}
+	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
+	var err error
+	w.meta, err = meta.Open(patience(t), meta.Config{Endpoints: []string{etcd.Addr()}, Cluster: name[max(0, len(name)-60):], Log: quiet})
+	w.must(err)
+	_, err = w.meta.Configure(patience(t), settings)
+	w.must(err)
+	w.cache, err = w.meta.Follow(patience(t))
+	w.must(err)
+	t.Cleanup(func() {
+		for n := range w.members {
+			w.kill(n)
+		}
+		w.tasks.Wait()
+		w.cache.Close()
+		_ = w.meta.Close()
+	})
+	return w
+}
+
+// lasting are settings under which no lease ends by itself during a test.
+func lasting(nodes int) meta.Settings {
+	s := meta.DefaultSettings()
+	s.LeaseMillis, s.MinNodes = 60_000, nodes
+	return s
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var logs record.LogID
+
+// join makes a node a member that stands for coordinator, has copies at others, and takes what it inherits.
+func (w *world) join(id view.NodeID, backups ...view.NodeID) {
+	w.t.Helper()
+	logs++
+	m, err := w.meta.Join(patience(w.t), meta.Node{ID: id, Address: "nowhere", Log: logs, CapacityBytes: 1})
+	w.must(err)
+	for _, b := range backups {
+		w.must(m.AddBackup(patience(w.t), b))
+	}
+	w.must(m.SetCopies(patience(w.t), min(2, len(backups))))
+	ctx, cancel := context.WithCancel(context.Background())
+	w.members[id], w.ends[id] = m, cancel
+	w.tasks.Go(func() {
+		_ = coordinator.Run(ctx, coordinator.Options{
+			Member: m, Cache: w.cache, Survey: w, Log: quiet,
+			Quiet: 200 * time.Millisecond, Patience: 300 * time.Millisecond, Retry: 20 * time.Millisecond,
+		})
+	})
+	w.tasks.Go(func() { w.inherit(ctx, m) })
+}
+
+// inherit says of all parts with a plan that they are there.
+func (w *world) inherit(ctx context.Context, m *meta.Member) {
+	for {
+		_, err := w.cache.Wait(ctx, func(s *meta.Snapshot) bool {
+			if w.isIdle(m.Node.ID) {
+				return false
+			}
+			for _, r := range s.Recoveries {
+				for _, p := range r.Parts {
+					if p.Heir == m.Node.ID && !p.Done && r.Plan != nil {
+						_ = m.Recovered(ctx, meta.Share{Log: r.Log, Ranges: p.Ranges})
+					}
+				}
+			}
+			return false
+		})
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (w *world) isIdle(n view.NodeID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.idle[n]
+}
+
+// kill ends a node as its lease does in etcd, without a word of its own.
+func (w *world) kill(id view.NodeID) {
+	if m := w.members[id]; m != nil {
+		delete(w.members, id)
+		_ = m.Lease.Close(patience(w.t))
+		w.ends[id]()
+	}
+}
+
+// hush has nodes answer no surveys.
+func (w *world) hush(nodes ...view.NodeID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range nodes {
+		w.silent[n] = true
+	}
+}
+
+// exclude has primaries make their copies elsewhere than at n.
+func (w *world) exclude(n view.NodeID, primaries ...view.NodeID) {
+	w.t.Helper()
+	for _, p := range primaries {
+		w.must(w.members[p].AddBackup(patience(w.t), "n3"))
+		w.must(w.members[p].ExcludeBackup(patience(w.t), n))
+	}
+}
+
+// Survey answers for all nodes.
+func (w *world) Survey(_ context.Context, log record.LogID, nodes []view.NodeID, fence bool) coordinator.Findings {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := findings{answered: map[view.NodeID]bool{}, lacking: w.lacking[log]}
+	s := w.cache.Snapshot()
+	for _, n := range nodes {
+		f.answered[n] = s.IsAlive(n) && !w.silent[n]
+	}
+	if fence {
+		w.fenced[log] = true
+		// What is found differs from survey to survey; what counts must not.
+		w.cut++
+		f.plan = &meta.Plan{Cut: w.cut, Roster: 1}
+	}
+	return f
+}
+
+type findings struct {
+	answered map[view.NodeID]bool
+	lacking  []record.SegmentID
+	plan     *meta.Plan
+}
+
+func (f findings) Answered(n view.NodeID) bool { return f.answered[n] }
+func (f findings) Lacking() []record.SegmentID { return f.lacking }
+func (f findings) Bytes() int64                { return 1 }
+func (f findings) Plan() (meta.Plan, error) {
+	if f.plan == nil {
+		return meta.Plan{}, errors.New("planned without a fence")
+	}
+	return *f.plan, nil
+}
+
+func (w *world) await(what string, enough func(*meta.Snapshot) bool) *meta.Snapshot {
+	w.t.Helper()
+	s, err := w.cache.Wait(patience(w.t), enough)
+	if err != nil {
+		s := w.cache.Snapshot()
+		w.t.Fatalf("waited in vain for %s: %v\nliving %v, dead %v, coordinator %q, recoveries %+v, progress %v, wishes %+v",
+			what, err, s.Living(), s.Dead(), s.Coordinator, s.Recoveries, s.Progress, s.Wishes)
+	}
+	return s
+}
+
+// settled is a cluster in which every place is served.
+func settled(s *meta.Snapshot) bool {
+	return !s.Map.IsZero() && len(s.Dead()) == 0 && len(s.Recoveries) == 0
+}
+
+// four is a cluster of four nodes, each with copies at the two that follow it.
+func four(t *testing.T) *world {
+	w := newWorld(t, lasting(4))
+	w.join("n1", "n2", "n3")
+	w.join("n2", "n3", "n4")
+	w.join("n3", "n4", "n1")
+	w.join("n4", "n1", "n2")
+	w.await("owners", settled)
+	return w
+}
+
+func TestTheSpaceIsDealtOutOnceEnoughNodesAreThere(t *testing.T) {
+	w := newWorld(t, lasting(3))
+	w.join("n1")
+	w.join("n2")
+	w.await("a coordinator", func(s *meta.Snapshot) bool { return s.Coordinator != "" })
+	if s := w.cache.Snapshot(); !s.Map.IsZero() {
+		t.Fatalf("two of three nodes have %v", s.Map)
+	}
+	w.join("n3")
+	s := w.await("owners", settled)
+	if got := fmt.Sprint(s.Map.Owners()); got != "[n1 n2 n3]" {
+		t.Fatalf("owners are %s", got)
+	}
+}
+
+func TestTheSpaceIsDealtOutOnceNoOtherNodeComes(t *testing.T) {
+	w := newWorld(t, lasting(0))
+	w.join("n1")
+	w.join("n2")
+	w.await("owners", settled)
+}
+
+func TestADeadNodesKeysAreServedByOthers(t *testing.T) {
+	w := four(t)
+	log := w.cache.Snapshot().Nodes["n2"].Log
+	w.kill("n2")
+	w.await("a retired log", func(s *meta.Snapshot) bool { return s.Logs[log].Retired })
+	s := w.await("heirs", settled)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := fmt.Sprint(s.Map.Owners()); got != "[n1 n3 n4]" || !w.fenced[log] {
+		t.Fatalf("owners are %s, fenced is %v", got, w.fenced)
+	}
+}
+
+func TestARecoveryWaitsForBackupsAndSaysForWhom(t *testing.T) {
+	w := four(t)
+	w.hush("n3", "n4") // All that n2 has.
+	log := w.cache.Snapshot().Nodes["n2"].Log
+	w.kill("n2")
+	waits := func(s *meta.Snapshot) bool {
+		return strings.Contains(s.Progress[log][meta.TheCoordinator].Stage, "waits for one of n2, n3, n4")
+	}
+	if s := w.await("word of whom it waits for", waits); s.Logs[log].Retired {
+		t.Fatal("the log is retired, and nobody has a copy")
+	}
+	w.mu.Lock()
+	delete(w.silent, "n4")
+	w.mu.Unlock()
+	w.await("heirs", settled)
+}
+
+func TestANodeThatComesBackInTimeIsNotRecovered(t *testing.T) {
+	w := four(t)
+	w.hush("n3", "n4")
+	n := w.cache.Snapshot().Nodes["n2"]
+	w.kill("n2")
+	w.await("word of its death", func(s *meta.Snapshot) bool { return len(s.Progress[n.Log]) > 0 })
+	_, err := w.meta.Join(patience(t), n)
+	w.must(err)
+	s := w.await("silence", func(s *meta.Snapshot) bool { return settled(s) && len(s.Progress) == 0 })
+	if s.Logs[n.Log].Retired || len(s.Map.Ranges("n2")) == 0 {
+		t.Fatalf("n2 has %v", s.Map.Ranges("n2"))
+	}
+}
+
+func TestWhatNobodyHasIsGivenUpOnlyWithItsNode(t *testing.T) {
+	w := four(t)
+	log := w.cache.Snapshot().Nodes["n2"].Log
+	w.lacking[log] = []record.SegmentID{7}
+	w.kill("n2")
+	w.await("word of what is missing", func(s *meta.Snapshot) bool {
+		return strings.Contains(s.Progress[log][meta.TheCoordinator].Stage, "nobody has a copy of 1 of its segments")
+	})
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove, Lost: true}))
+	w.await("heirs", settled)
+	w.exclude("n2", "n1", "n4")
+	s := w.await("heirs without it", func(s *meta.Snapshot) bool { _, known := s.Nodes["n2"]; return settled(s) && !known })
+	if len(s.Wishes) != 0 || len(s.Marks) != 0 {
+		t.Fatalf("left are %v and %v", s.Wishes, s.Marks)
+	}
+}
+
+// Whoever is coordinator dies after every single change of the metadata, and the next one goes on.
+func TestAnyOtherNodeFinishesARecoveryWhereverItsCoordinatorDies(t *testing.T) {
+	for changes := range 8 {
+		t.Run(fmt.Sprint(changes), func(t *testing.T) {
+			w := four(t)
+			s := w.cache.Snapshot()
+			first, base := s.Coordinator, s.Revision
+			var victim view.NodeID = "n3"
+			if first == victim {
+				victim = "n4"
+			}
+			log := s.Nodes[victim].Log
+			var plans sync.Map
+			watch, stop := context.WithCancel(context.Background())
+			defer stop()
+			w.tasks.Go(func() {
+				_, _ = w.cache.Wait(watch, func(s *meta.Snapshot) bool {
+					if r := s.Recoveries[log]; r.Plan != nil {
+						plans.Store(r.Plan.Cut, true)
+					}
+					return false
+				})
+			})
+			w.kill(victim)
+			if _, err := w.cache.Wait(patience(t), func(s *meta.Snapshot) bool {
+				return s.Revision > base+int64(changes) || s.Logs[log].Retired && settled(s)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			w.kill(first)
+			s = w.await("two left with everything", func(s *meta.Snapshot) bool { return settled(s) && len(s.Map.Owners()) == 2 })
+			stop()
+			n := 0
+			plans.Range(func(any, any) bool { n++; return true })
+			if n > 1 {
+				t.Fatalf("the recovery had %d plans", n)
+			}
+			if !s.Logs[log].Retired || s.Coordinator == first {
+				t.Fatalf("the log is %+v, the coordinator %s", s.Logs[log], s.Coordinator)
+			}
+		})
+	}
+}
+
+func TestACoordinatorThatFindsMostNodesGoneWaitsForThem(t *testing.T) {
+	w := four(t)
+	before := w.cache.Snapshot()
+	// All stop, as when a cluster is shut down; none may take over from the others.
+	for _, end := range w.ends {
+		end()
+	}
+	w.await("no coordinator", func(s *meta.Snapshot) bool { return s.Coordinator == "" })
+	for _, id := range before.Living() {
+		w.kill(id)
+	}
+	w.await("nobody", func(s *meta.Snapshot) bool { return len(s.Alive) == 0 })
+	for _, id := range before.Living() {
+		m, err := w.meta.Join(patience(t), before.Nodes[id])
+		w.must(err)
+		ctx, cancel := context.WithCancel(context.Background())
+		w.members[id], w.ends[id] = m, cancel
+		w.tasks.Go(func() {
+			_ = coordinator.Run(ctx, coordinator.Options{Member: m, Cache: w.cache, Survey: w, Log: quiet, Patience: time.Minute, Retry: 20 * time.Millisecond})
+		})
+	}
+	s := w.await("all back", func(s *meta.Snapshot) bool { return settled(s) && s.Coordinator != "" })
+	for _, id := range before.Living() {
+		if s.Logs[before.Nodes[id].Log].Retired {
+			t.Fatalf("%s was recovered while the cluster started", id)
+		}
+	}
+}
+
+func TestADrainedNodeIsLeftWithNothing(t *testing.T) {
+	w := four(t)
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
+	w.await("the mark", func(s *meta.Snapshot) bool { return s.Draining("n2") })
+	w.kill("n2") // As it does by itself.
+	w.await("word of who still counts on it", func(s *meta.Snapshot) bool {
+		return strings.Contains(s.Wishes["n2"].Waiting, "have their copies made elsewhere")
+	})
+	w.exclude("n2", "n1", "n4")
+	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	if s := w.cache.Snapshot(); len(s.Map.Ranges("n2")) != 0 {
+		t.Fatalf("n2 has %v", s.Map.Ranges("n2"))
+	}
+	w.join("n2")
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove}))
+	if err := w.meta.Fulfil(patience(t), "n2", nil); err == nil || !strings.Contains(err.Error(), "n2 is alive") {
+		t.Fatalf("a living node was removed: %v", err)
+	}
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Add}))
+	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	w.await("no mark", func(s *meta.Snapshot) bool { return !s.Draining("n2") })
+	w.kill("n2")
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove}))
+	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	w.await("oblivion", func(s *meta.Snapshot) bool { _, known := s.Nodes["n2"]; return !known })
+}
+
+func TestTheLastNodeCannotBeDrained(t *testing.T) {
+	w := newWorld(t, lasting(1))
+	w.join("n1")
+	w.await("owners", settled)
+	w.must(w.meta.Wish(patience(t), "n1", meta.Wish{Act: meta.Drain}))
+	if err := w.meta.Fulfil(patience(t), "n1", nil); err == nil || !strings.Contains(err.Error(), "there is no other node") {
+		t.Fatalf("it was: %v", err)
+	}
+}
+
+func TestAnHeirThatDiesHalfWayLeavesItsPartToOthers(t *testing.T) {
+	w := four(t)
+	w.mu.Lock()
+	w.idle["n1"] = true
+	w.mu.Unlock()
+	log := w.cache.Snapshot().Nodes["n2"].Log
+	w.kill("n2")
+	w.await("all but n1", func(s *meta.Snapshot) bool {
+		r, ok := s.Recoveries[log]
+		if !ok || r.Plan == nil {
+			return false
+		}
+		for _, p := range r.Parts {
+			if p.Done == (p.Heir == "n1") {
+				return false
+			}
+		}
+		return true
+	})
+	w.kill("n1")
+	s := w.await("heirs", settled)
+	if got := fmt.Sprint(s.Map.Owners()); got != "[n3 n4]" {
+		t.Fatalf("owners are %s", got)
+	}
+}

@@ -1,0 +1,139 @@
+package server
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/server/redis"
+	"github.com/ostrodb/ostro/server/session"
+	"github.com/ostrodb/ostro/wire"
+)
+
+// gate tells the front doors what this node serves, and whether it may.
+//
+// A node serves what the newest snapshot that it knows gives to it, less what has
+// not arrived. That snapshot may be old, but not wrong about this node: nobody takes
+// anything from a node whose lease is alive. So the snapshot must not be older than the lease, and
+// once the lease has ended nothing is answered.
+type gate struct {
+	self   view.NodeID
+	member atomic.Pointer[meta.Member] // nil: not in the cluster
+	native atomic.Pointer[session.Routing]
+	redis  atomic.Pointer[redis.Routing]
+
+	mu       sync.Mutex
+	seen     *meta.Snapshot
+	changed  chan struct{}
+	watchers map[*watcher]bool
+}
+
+type watcher struct{ f func() }
+
+func newGate(self view.NodeID, s *meta.Snapshot) *gate {
+	g := &gate{self: self, changed: make(chan struct{}), watchers: map[*watcher]bool{}}
+	g.show(s)
+	return g
+}
+
+// Alive tells whether this node's lease is surely held.
+func (g *gate) Alive() bool {
+	m := g.member.Load()
+	return m != nil && m.Lease.Alive()
+}
+
+// show makes a snapshot what is served, if it is about anything else than before.
+func (g *gate) show(s *meta.Snapshot) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if old := g.seen; old != nil && (s.Revision < old.Revision || g.same(old, s)) {
+		return
+	}
+	g.seen = s
+	g.native.Store(nativeRouting(g.self, s))
+	g.redis.Store(redisRouting(g.self, s))
+	g.notify()
+}
+
+// poke has the front doors look again: the lease has ended, or is back.
+func (g *gate) poke() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.notify()
+}
+
+func (g *gate) notify() {
+	close(g.changed)
+	g.changed = make(chan struct{})
+	for w := range g.watchers {
+		w.f()
+	}
+}
+
+// same tells whether two snapshots are alike in all that clients are told.
+func (g *gate) same(a, b *meta.Snapshot) bool {
+	return a.Map.Equal(b.Map) && a.Arriving(g.self).Equal(b.Arriving(g.self)) &&
+		maps.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Living(), b.Living())
+}
+
+// redisGate is the gate as the RESP front door sees it.
+type redisGate struct{ *gate }
+
+func (g redisGate) Routing() *redis.Routing { return g.redis.Load() }
+
+func (g redisGate) Notify(f func()) (stop func()) {
+	w := &watcher{f}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.watchers[w] = true
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.watchers, w)
+	}
+}
+
+// nativeGate is the gate as the native front door sees it.
+type nativeGate struct{ *gate }
+
+func (g nativeGate) Routing() *session.Routing { return g.native.Load() }
+
+func (g nativeGate) Changed() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.changed
+}
+
+func redisRouting(self view.NodeID, s *meta.Snapshot) *redis.Routing {
+	var nodes []redis.Node
+	for id, n := range s.Nodes {
+		nodes = append(nodes, redis.Node{ID: id, Address: n.RedisAddress, TLSAddress: n.RedisTLS, Alive: s.IsAlive(id)})
+	}
+	return redis.NewRouting(self, s.Map, nodes, redis.RoutingState{Epoch: uint64(s.Revision), Recovering: s.Arriving(self)})
+}
+
+func nativeRouting(self view.NodeID, s *meta.Snapshot) *session.Routing {
+	return &session.Routing{
+		View: s.Map.ViewID(self), Owned: s.Map.Ranges(self), Arriving: s.Arriving(self), Map: wireMap(s),
+	}
+}
+
+// wireMap is the map as native clients want it.
+func wireMap(s *meta.Snapshot) *wire.Map {
+	m := &wire.Map{Revision: uint64(s.Revision)}
+	number := map[view.NodeID]int{}
+	for _, id := range s.Map.Owners() {
+		number[id] = len(m.Nodes)
+		m.Nodes = append(m.Nodes, wire.Node{ID: string(id), Address: s.Nodes[id].Address, View: s.Map.ViewID(id)})
+	}
+	for _, span := range s.Map.Spans() {
+		m.Spans = append(m.Spans, wire.Span{Last: span.Range.Last, Node: number[span.Owner]})
+	}
+	if len(m.Spans) == 0 {
+		m.Spans = []wire.Span{{Last: view.Whole.Last, Node: wire.Nobody}}
+	}
+	return m
+}

@@ -1,0 +1,233 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// legacy is parts of dead logs that an heir replays together, for they have places in
+// common: when an heir has died half-way, its own log has some of what it
+// had replayed, and each of both may have the tombstones of the other's records.
+type legacy []meta.Share
+
+// ranges are all places of it.
+func (g legacy) ranges() (all view.Ranges) {
+	for _, s := range g {
+		all = all.Union(s.Ranges)
+	}
+	return all
+}
+
+// legacies returns what a node is to replay and can, as all of it has a plan.
+func legacies(s *meta.Snapshot, heir view.NodeID) []legacy {
+	var groups []legacy
+	for _, r := range s.Recoveries {
+		for _, p := range r.Parts {
+			if p.Heir == heir && !p.Done {
+				groups = join(groups, meta.Share{Log: r.Log, Ranges: p.Ranges})
+			}
+		}
+	}
+	return slices.DeleteFunc(groups, func(g legacy) bool {
+		return slices.ContainsFunc(g, func(p meta.Share) bool { return s.Recoveries[p.Log].Plan == nil })
+	})
+}
+
+// join adds a share, and makes one group of all that have places in common with it.
+func join(groups []legacy, share meta.Share) []legacy {
+	merged := legacy{share}
+	var apart []legacy
+	for _, g := range groups {
+		if len(g.ranges().Intersect(share.Ranges)) > 0 {
+			merged = append(merged, g...)
+		} else {
+			apart = append(apart, g)
+		}
+	}
+	return append(apart, merged)
+}
+
+// inherit replays what others left to this node, for as long as it is a member.
+func (l *life) inherit(ctx context.Context, m *meta.Member) {
+	select {
+	case <-l.opened:
+	case <-ctx.Done():
+		return
+	}
+	for ctx.Err() == nil {
+		changed := l.cache.Changed()
+		groups := legacies(l.cache.Snapshot(), l.id.Node)
+		var failed error
+		for _, g := range groups {
+			if failed = l.replay(ctx, m, g); failed != nil {
+				break
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case failed != nil:
+			l.log.Warn("what this node inherits could not be replayed; it tries again", "why", failed)
+			pauseFor(ctx, 200*time.Millisecond)
+		case len(groups) == 0:
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			}
+		}
+	}
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// replay brings all records of a legacy into this node's log. When it returns they are
+// as safe as any write, and the cluster knows that this node has them.
+func (l *life) replay(ctx context.Context, m *meta.Member, g legacy) error {
+	began := time.Now()
+	ranges := g.ranges()
+	l.log.Info("this node replays what it inherits", "logs", len(g), "share", fmt.Sprintf("%.2f%%", 100*ranges.Fraction()))
+	im, err := l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains})
+	if err != nil {
+		return err
+	}
+	r := &replaying{life: l, member: m, importer: im, began: began}
+	if err := r.all(ctx, g); err != nil {
+		im.Abort()
+		return err
+	}
+	if err := m.Recovered(ctx, g...); err != nil {
+		return err
+	}
+	stats := im.Stats()
+	l.inherited.Add(stats.Taken)
+	l.log.Info("this node has all that it inherited", "records", stats.Taken, "bytes", stats.Bytes, "took", time.Since(began).Round(time.Millisecond).String())
+	// Not to begin with it again, the change must be seen here.
+	_, err = l.cache.Wait(ctx, func(s *meta.Snapshot) bool {
+		return len(s.Arriving(l.id.Node).Intersect(ranges)) == 0
+	})
+	return err
+}
+
+// replaying is a replay under way.
+type replaying struct {
+	*life
+	member   *meta.Member
+	importer *store.Importer
+	workers  []*store.ImportWorker
+	began    time.Time
+	stage    atomic.Pointer[meta.Progress]
+}
+
+// replayWorkers is how many segments are read and replayed at a time.
+const replayWorkers = 4
+
+func (r *replaying) all(ctx context.Context, g legacy) error {
+	for range replayWorkers {
+		w, err := r.importer.NewWorker()
+		if err != nil {
+			return err
+		}
+		r.workers = append(r.workers, w)
+	}
+	telling, stop := context.WithCancel(ctx)
+	defer stop()
+	r.tasks.Go(func() { r.tell(telling, g) })
+	for _, share := range g {
+		if err := r.one(ctx, share); err != nil {
+			return err
+		}
+	}
+	r.at("making it safe", 0, 0)
+	return r.importer.Finish(ctx)
+}
+
+// one replays a part of one log.
+func (r *replaying) one(ctx context.Context, share meta.Share) error {
+	s := r.cache.Snapshot()
+	recovery, ok := s.Recoveries[share.Log]
+	if !ok || recovery.Plan == nil {
+		return fmt.Errorf("the recovery of log %016x has ended", uint64(share.Log))
+	}
+	r.at("asking for copies", 0, 0)
+	found, err := r.find(ctx, s, recovery)
+	if err != nil {
+		return err
+	}
+	return found.Fetch(ctx, replica.FetchOptions{
+		Ranges: share.Ranges, Cut: recovery.Plan.Cut, Workers: replayWorkers, Without: len(recovery.Plan.Without) > 0,
+		Sink:     func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
+		Progress: func(p replica.Progress) { r.at("replaying", p.BytesDone, p.Bytes) },
+	})
+}
+
+var errNotWhole = errors.New("copies of a log that a plan counts on cannot be reached")
+
+// find asks who has the log now: those who live, and only if that is not enough all who may.
+func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Recovery) (*replica.Findings, error) {
+	whole := func(f *replica.Findings) bool {
+		for _, id := range f.Missing() {
+			if !slices.Contains(recovery.Plan.Without, id) {
+				return false
+			}
+		}
+		return f.Roster.Number >= recovery.Plan.Roster
+	}
+	for _, nodes := range [][]view.NodeID{s.Living(), append(s.Living(), s.Logs[recovery.Log].Backups...)} {
+		slices.Sort(nodes)
+		if f := r.survey(ctx, recovery.Log, slices.Compact(nodes), false, surveyWithin); whole(f) {
+			return f, nil
+		}
+	}
+	return nil, fmt.Errorf("replay the log of %s: %w", recovery.Node, errNotWhole)
+}
+
+func (r *replaying) at(stage string, done, total int64) {
+	r.stage.Store(&meta.Progress{Stage: stage, Done: done, Total: total, Unit: "bytes"})
+}
+
+// tellEvery is how often progress is shown.
+const tellEvery = 500 * time.Millisecond
+
+// tell shows how far it is.
+func (r *replaying) tell(ctx context.Context, g legacy) {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	var logged time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		p := r.stage.Load()
+		if p == nil {
+			continue
+		}
+		now := *p
+		now.Who, now.Began, now.At = string(r.id.Node), r.began.UTC(), time.Now().UTC()
+		for _, share := range g {
+			now.Log = share.Log
+			if err := r.member.Tell(ctx, now); err != nil {
+				break
+			}
+		}
+		if time.Since(logged) > 5*time.Second {
+			logged = time.Now()
+			r.log.Info("replaying what this node inherits", "stage", now.Stage, "done", Size(now.Done).Short(), "of", Size(now.Total).Short(), "left", now.Left().Round(time.Second).String())
+		}
+	}
+}

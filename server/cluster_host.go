@@ -1,0 +1,280 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/fabric/provider"
+)
+
+// host is what a node of a cluster has for as long as it runs: its place in the
+// metadata, the replicas it keeps for others, and the ports by which they reach it.
+// What it serves itself is a life, of which it may have several: when others took over its
+// log while it could not be reached, it begins another with an empty log.
+//
+//	host ── meta, fabric, peers, backup, cluster port
+//	  └─ life ── join ── map ── primary, store ── gate, front doors ── coordinator, heir
+type host struct {
+	node   *Node
+	cfg    Config
+	log    *slog.Logger
+	memory Size
+
+	lock     *os.File
+	id       identity
+	meta     *meta.Store
+	cache    *meta.Cache
+	settings meta.Settings
+	secret   []byte
+	device   fabric.Device
+	pool     *peer.Pool
+	peers    *peer.Server
+	backup   *replica.Backup
+	listener net.Listener
+
+	ctx    context.Context // ends when the node stops
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
+	life   atomic.Pointer[life]
+}
+
+// newHost opens all that is needed before the node joins. What it returns must be
+// closed also if it fails.
+func newHost(n *Node, memory Size) (*host, error) {
+	h := &host{node: n, cfg: n.cfg, log: n.log.With("part", "cluster"), memory: memory}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	for _, open := range []func() error{
+		h.openDirectory, h.openMeta, h.openFabric, h.openPeers,
+	} {
+		if err := open(); err != nil {
+			return h, err
+		}
+	}
+	return h, nil
+}
+
+// openDirectory makes the data directory this process' own and finds out who the node is.
+func (h *host) openDirectory() error {
+	if err := os.MkdirAll(h.cfg.Dir, 0o755); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(h.cfg.Dir, "node.lock"), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	h.lock = f
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("the data directory %s is in use by another server: %w", h.cfg.Dir, device.ErrLocked)
+	}
+	h.id, err = readIdentity(h.cfg.Dir, h.cfg.NodeID)
+	return err
+}
+
+func (h *host) openMeta() error {
+	c, err := meta.ParseURL(h.cfg.Cluster)
+	if err != nil {
+		return err
+	}
+	c.Log = h.log
+	if h.meta, err = meta.Open(h.ctx, c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(h.ctx, 10*time.Second)
+	defer cancel()
+	if h.settings, err = h.meta.Configure(ctx, h.cfg.newSettings()); err != nil {
+		return err
+	}
+	h.warnOfSettings()
+	if h.secret, err = h.readSecret(ctx); err != nil {
+		return err
+	}
+	h.cache, err = h.meta.Follow(ctx)
+	return err
+}
+
+// newSettings are those of a cluster that has none yet.
+func (c *Config) newSettings() meta.Settings {
+	return meta.Settings{
+		Replicas: c.ClusterReplicas, LeaseMillis: int(c.ClusterLease.Milliseconds()),
+		SegmentBytes: int(c.SegmentSize), MinNodes: c.ClusterMinNodes,
+	}
+}
+
+// warnOfSettings tells of settings that were given here and that the cluster has otherwise.
+func (h *host) warnOfSettings() {
+	if wanted := h.cfg.newSettings(); wanted != h.settings {
+		h.log.Info("the cluster keeps the settings it was made with", "settings", fmt.Sprintf("%+v", h.settings), "configured", fmt.Sprintf("%+v", wanted))
+	}
+}
+
+func (h *host) readSecret(ctx context.Context) ([]byte, error) {
+	if h.cfg.ClusterSecretFile == "" {
+		return h.meta.Secret(ctx)
+	}
+	text, err := os.ReadFile(h.cfg.ClusterSecretFile)
+	return []byte(strings.TrimSpace(string(text))), err
+}
+
+func (h *host) openFabric() (err error) {
+	urls := h.cfg.Fabric
+	if urls == "" {
+		urls = "tcp://" + net.JoinHostPort(h.cfg.announceHost(), "0")
+	}
+	h.device, err = provider.Open(h.ctx, urls, provider.Options{Name: string(h.id.Node), Secret: h.secret, Log: h.log})
+	if err != nil {
+		return fmt.Errorf("open the fabric: %w", err)
+	}
+	return nil
+}
+
+// openPeers opens the cluster port. Others can ask for replicas from here on, whether
+// this node has joined or not.
+func (h *host) openPeers() (err error) {
+	h.pool, err = peer.NewPool(peer.PoolOptions{Node: h.id.Node, Secret: h.secret, Address: h.addressOf})
+	if err != nil {
+		return err
+	}
+	h.peers, err = peer.NewServer(peer.ServerOptions{Node: h.id.Node, Secret: h.secret, Log: h.log})
+	if err != nil {
+		return err
+	}
+	h.peers.Handle(MethodStatus, h.answerStatus)
+	if err := h.openBackup(); err != nil {
+		return err
+	}
+	return h.listen()
+}
+
+func (h *host) addressOf(n view.NodeID) (string, error) {
+	known, ok := h.cache.Snapshot().Nodes[n]
+	if !ok {
+		return "", fmt.Errorf("there is no node %s", n)
+	}
+	return known.Address, nil
+}
+
+// described is the node as others shall know it.
+func (h *host) described() meta.Node {
+	announce := h.cfg.announceHost()
+	at := func(port int) string {
+		if port == 0 {
+			return ""
+		}
+		return net.JoinHostPort(announce, strconv.Itoa(port))
+	}
+	return meta.Node{
+		ID: h.id.Node, Log: h.id.Log, Zone: h.cfg.Zone, CapacityBytes: uint64(h.memory),
+		Address: at(h.cfg.clusterPort()), RedisAddress: at(h.cfg.Port), RedisTLS: at(h.cfg.TLSPort),
+		AdminAddress: h.node.AdminAddr(),
+	}
+}
+
+// start begins the first life and returns when it serves.
+func (h *host) start() error {
+	h.tasks.Go(h.followMap)
+	l, err := h.begin()
+	if err != nil {
+		return err
+	}
+	h.tasks.Go(func() { h.live(l) })
+	return nil
+}
+
+// live begins another life whenever one has ended, until the node stops.
+func (h *host) live(l *life) {
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-l.ended:
+		}
+		h.node.enter("rejoining")
+		h.log.Warn("this node's log is over: it begins another", "why", context.Cause(l.ctx))
+		l.close(context.Background(), false)
+		for {
+			var err error
+			if l, err = h.begin(); err == nil {
+				break
+			}
+			if h.ctx.Err() != nil {
+				return
+			}
+			h.log.Error("the node could not begin again and tries once more", "why", err)
+			h.pause(time.Second)
+		}
+		h.node.serving()
+	}
+}
+
+func (h *host) pause(d time.Duration) {
+	select {
+	case <-h.ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// followMap keeps the gate of the current life at the newest snapshot.
+func (h *host) followMap() {
+	for {
+		changed := h.cache.Changed()
+		s := h.cache.Snapshot()
+		if l := h.life.Load(); l != nil {
+			l.follow(s)
+		}
+		h.forgetLogs(s)
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// stop ends the node in good order: what was received is answered, the log is
+// whole, then the lease is given back so that others can take over at once.
+func (h *host) stop(ctx context.Context, save bool) error {
+	var errs []error
+	h.cancel()
+	if h.listener != nil {
+		_ = h.listener.Close()
+	}
+	if l := h.life.Load(); l != nil {
+		errs = append(errs, l.close(ctx, save))
+	}
+	h.tasks.Wait()
+	if l := h.life.Load(); l != nil { // It began in the meantime.
+		errs = append(errs, l.close(ctx, save))
+	}
+	errs = append(errs, h.closePeers())
+	if h.device != nil {
+		errs = append(errs, h.device.Close())
+	}
+	if h.cache != nil {
+		h.cache.Close()
+	}
+	if h.meta != nil {
+		errs = append(errs, h.meta.Close())
+	}
+	if h.lock != nil {
+		errs = append(errs, h.lock.Close())
+	}
+	return errors.Join(errs...)
+}

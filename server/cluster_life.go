@@ -1,0 +1,315 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/redis"
+	"github.com/ostrodb/ostro/server/session"
+)
+
+// life is a node's time with one log: from when it joins until others have taken
+// the log over, or the node stops.
+//
+// Its lease may end and begin again meanwhile. As long as nobody took the log over
+// nothing has happened but that clients were sent away for a while.
+type life struct {
+	*host
+	log    *slog.Logger
+	gate   *gate
+	ledger ledger
+
+	primary *replica.Primary
+	store   *store.Store
+	redis   *redis.Server
+	native  *session.Server
+	opened  chan struct{} // closed once the store is there
+
+	ctx    context.Context // ends with the life; its cause is why
+	cancel context.CancelCauseFunc
+	ended  <-chan struct{}
+	tasks  sync.WaitGroup
+	closed sync.Once
+	drains atomic.Bool // it gives its keys away
+
+	inherited atomic.Int64 // records
+}
+
+var (
+	errRetired = errors.New("others have taken over this node's log")
+	errDrained = errors.New("this node is being drained: others take its keys")
+	errStopped = errors.New("the node stops")
+)
+
+// begin joins the cluster and serves. It waits for the cluster's first map if need be.
+func (h *host) begin() (*life, error) {
+	if err := h.settleLog(); err != nil {
+		return nil, err
+	}
+	l := &life{host: h, log: h.log, opened: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancelCause(h.ctx)
+	l.ended = l.ctx.Done()
+	l.gate = newGate(h.id.Node, h.cache.Snapshot())
+	err := l.start()
+	if err != nil {
+		l.cancel(err)
+		l.close(context.Background(), false)
+		return nil, err
+	}
+	return l, nil
+}
+
+// settleLog makes sure that the log is one that this node may go on with.
+func (h *host) settleLog() error {
+	for {
+		seen, err := h.meta.Read(h.ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case seen.Logs[h.id.Log].Retired:
+			was := h.id.Log
+			if h.id, err = h.id.setAside(); err != nil {
+				return err
+			}
+			h.log.Warn("others have taken over what this node had: it was set aside, and the node begins with an empty log",
+				"retired", fmt.Sprintf("%016x", uint64(was)), "log", fmt.Sprintf("%016x", uint64(h.id.Log)))
+			return nil
+		case seen.Draining(h.id.Node) && len(seen.Map.Ranges(h.id.Node)) > 0:
+			// It shall go: others take its keys while it stays away.
+			h.node.enter("draining")
+			h.pause(100 * time.Millisecond)
+			if h.ctx.Err() != nil {
+				return h.ctx.Err()
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+func (l *life) start() error {
+	l.host.node.enter("joining")
+	m, err := l.join(true)
+	if err != nil {
+		return err
+	}
+	l.life.Store(l)
+	if err := l.adopt(m); err != nil {
+		return err
+	}
+	l.tasks.Go(l.keep)
+	l.host.node.enter("waiting for the cluster's first nodes")
+	if _, err := l.cache.Wait(l.ctx, func(s *meta.Snapshot) bool { return !s.Map.IsZero() }); err != nil {
+		return l.why(err)
+	}
+	l.host.node.enter("recovering")
+	if err := l.openStore(); err != nil {
+		return l.why(err)
+	}
+	close(l.opened)
+	return l.openDoors()
+}
+
+// why is the reason for which the life has ended, if it has, or else err.
+func (l *life) why(err error) error {
+	if cause := context.Cause(l.ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// patience is how long a node waits for the lease of its former self to end.
+const patience = 10 * time.Second
+
+// join makes the node a member. While its former self still has a lease it waits,
+// for a while if it is the first time.
+func (l *life) join(first bool) (*meta.Member, error) {
+	began, told := time.Now(), false
+	for {
+		m, err := l.meta.Join(l.ctx, l.described())
+		switch {
+		case err == nil:
+			return m, nil
+		case l.ctx.Err() != nil:
+			return nil, l.why(err)
+		case first && (!errors.Is(err, meta.ErrPresent) || time.Since(began) > patience+2*l.settings.Lease()):
+			return nil, err
+		}
+		if seen, e := l.meta.Read(l.ctx); e == nil && seen.Logs[l.id.Log].Retired {
+			return nil, errRetired
+		}
+		if !told {
+			told = true
+			l.log.Info("the node waits to join", "why", err)
+		}
+		l.pause(100 * time.Millisecond)
+	}
+}
+
+// adopt serves as a member: not before the map is as new as the membership.
+func (l *life) adopt(m *meta.Member) error {
+	s, err := l.cache.Wait(l.ctx, func(s *meta.Snapshot) bool { return s.Revision >= m.Joined.Revision })
+	if err != nil {
+		_ = m.Lease.Close(context.Background())
+		return l.why(err)
+	}
+	l.gate.show(s)
+	l.gate.member.Store(m)
+	l.ledger.member.Store(m)
+	l.gate.poke()
+	l.hold(m)
+	l.log.Info("the node is in the cluster", "node", m.Node.ID, "log", fmt.Sprintf("%016x", uint64(m.Node.Log)), "lease", m.Lease.TTL().String())
+	return nil
+}
+
+// keep joins again whenever the lease was lost, until others have taken the log over.
+func (l *life) keep() {
+	for {
+		m := l.gate.member.Load()
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-m.Lease.Lost():
+		}
+		l.gate.poke()
+		if l.ctx.Err() != nil {
+			return
+		}
+		l.log.Warn("this node's lease has ended: it answers nothing until it has joined again")
+		next, err := l.join(false)
+		if err == nil {
+			err = l.adopt(next)
+		}
+		if err != nil {
+			l.cancel(err)
+			return
+		}
+	}
+}
+
+// follow acts on new metadata.
+func (l *life) follow(s *meta.Snapshot) {
+	l.gate.show(s)
+	if s.Draining(l.id.Node) && len(s.Map.Ranges(l.id.Node)) > 0 && l.drains.CompareAndSwap(false, true) {
+		l.log.Info("this node is drained: it answers what it was asked and leaves its keys to others")
+		l.cancel(errDrained)
+	}
+}
+
+// openStore recovers the log and makes it a replicated one.
+func (l *life) openStore() error {
+	if l.id.rebooted() {
+		if err := l.pullMissing(l.ctx); err != nil {
+			return err
+		}
+		l.id.Boot = bootID()
+		l.host.id.Boot = l.id.Boot
+		if err := l.id.write(); err != nil {
+			return err
+		}
+	}
+	n := l.node
+	o := n.cfg.storeOptions(l.memory, n.loops(), n.log, n.report)
+	o.Dir, o.LogID, o.SegmentBytes, o.Cluster = l.id.logPath(), l.id.Log, l.settings.SegmentBytes, true
+	var err error
+	if o.Replicator, err = l.newPrimary(); err != nil {
+		return err
+	}
+	opened, err := store.Open(o)
+	if err != nil {
+		return err
+	}
+	l.store = opened
+	n.store.Store(opened)
+	return nil
+}
+
+// openDoors lets clients in.
+func (l *life) openDoors() error {
+	n := l.node
+	if n.cfg.Native {
+		native, err := session.New(l.store, session.Options{
+			Gate: nativeGate{l.gate}, Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
+			Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
+		})
+		if err != nil {
+			return err
+		}
+		l.native = native
+	}
+	c := n.cfg.redisConfig(n.log)
+	c.Cluster, c.Proxy = redisGate{l.gate}, n.cfg.Proxy
+	front, err := redis.New(l.store, c)
+	if err != nil {
+		return err
+	}
+	tuneProcessors(n.loops())
+	if err := front.Start(); err != nil {
+		return err
+	}
+	l.redis = front
+	n.redis.Store(front)
+	l.tasks.Go(func() { l.relayShutdown(front) })
+	return nil
+}
+
+// relayShutdown tells the node that a client wants it to stop.
+func (l *life) relayShutdown(front *redis.Server) {
+	select {
+	case <-front.ShutdownRequested():
+		l.node.requestShutdown()
+	case <-l.ended:
+	}
+}
+
+// close ends the life: what was received is answered, if it may be; the log is whole; then
+// the lease is given back. save is whether the store shall be quick to open again.
+func (l *life) close(ctx context.Context, save bool) (err error) {
+	l.closed.Do(func() { err = l.closeOnce(ctx, save) })
+	return err
+}
+
+func (l *life) closeOnce(ctx context.Context, save bool) error {
+	l.cancel(errStopped)
+	var errs []error
+	if l.redis != nil {
+		if err := l.redis.Shutdown(ctx); err != nil {
+			l.log.Warn("clients were cut off", "err", err)
+		}
+	}
+	if l.native != nil {
+		if err := l.native.Shutdown(ctx); err != nil {
+			l.log.Warn("native clients were cut off", "err", err)
+		}
+	}
+	l.tasks.Wait() // Coordinator and heir: nothing is decided or imported from here on.
+	l.life.CompareAndSwap(l, nil)
+	if l.store != nil {
+		closeStore := l.store.CloseUnsaved
+		if save && l.gate.Alive() {
+			closeStore = l.store.Close
+		}
+		err := within(ctx, closeStore)
+		if errors.Is(context.Cause(l.ctx), errRetired) {
+			err = nil // What was not copied belongs to nobody.
+		}
+		errs = append(errs, err)
+	}
+	if m := l.gate.member.Load(); m != nil {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		defer cancel()
+		if err := m.Lease.Close(last); err != nil {
+			l.log.Warn("the lease was not given back", "why", err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// openBackup makes this node's disk and memory available to other nodes' logs.
+func (h *host) openBackup() (err error) {
+	h.backup, err = replica.OpenBackup(replica.BackupOptions{
+		Dir: filepath.Join(h.cfg.Dir, backupDir), Device: h.device, Node: h.id.Node,
+		SegmentBytes: uint32(h.settings.SegmentBytes), Place: store.PlaceOfEntry,
+		Log: h.log.With("part", "backup"),
+	})
+	if err != nil {
+		return err
+	}
+	h.backup.Handle(h.peers)
+	return nil
+}
+
+// forgetLogs drops replicas of logs that were taken over and whose heirs all have what was theirs.
+func (h *host) forgetLogs(s *meta.Snapshot) {
+	for _, l := range h.backup.Logs() {
+		_, needed := s.Recoveries[l.Log]
+		if known, ok := s.Logs[l.Log]; !ok || !known.Retired || needed || l.Replicas == 0 {
+			continue
+		}
+		if err := h.backup.Forget(l.Log); err != nil {
+			h.log.Warn("replicas of a retired log were not dropped", "log", fmt.Sprintf("%016x", uint64(l.Log)), "why", err)
+		}
+	}
+}
+
+// newPrimary makes what keeps copies of this node's log at others.
+func (l *life) newPrimary() (*replica.Primary, error) {
+	log, err := l.copiesSoFar()
+	if err != nil {
+		return nil, err
+	}
+	l.primary = replica.NewPrimary(replica.PrimaryOptions{
+		Self: l.id.Node, Members: l.members, Ledger: &l.ledger, Peers: l.pool,
+		Device: l.device, Mode: replica.Mode(l.cfg.Replication),
+		Copies: l.settings.Replicas - 1, Version: log.ReplicaVersion, HadCopies: log.Copies, Backups: log.Backups,
+		OpenTimeout: time.Second, // The first one makes queue pairs, too.
+		Log:         l.log.With("part", "primary"),
+	})
+	return l.primary, nil
+}
+
+// copiesSoFar is what the metadata says of the log's copies. Of one that has no segments yet each
+// has as many as there shall be.
+func (l *life) copiesSoFar() (meta.Log, error) {
+	m, err := l.ledger.current()
+	if err != nil {
+		return meta.Log{}, err
+	}
+	_, err = os.Stat(l.id.logPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = m.SetCopies(l.ctx, l.settings.Replicas-1)
+	}
+	if err != nil {
+		return meta.Log{}, err
+	}
+	return m.Ledger(l.ctx)
+}
+
+// members are the nodes that could hold copies.
+func (h *host) members() replica.Membership {
+	changed := h.cache.Changed()
+	return membership(h.cache.Snapshot(), changed)
+}
+
+// membership is who may hold copies: who lives and shall stay. Nodes that were given up
+// for good are none at all.
+func membership(s *meta.Snapshot, changed <-chan struct{}) replica.Membership {
+	m := replica.Membership{Changed: changed}
+	for id, n := range s.Nodes {
+		if !s.Lost(id) {
+			m.Known++
+		}
+		if s.IsAlive(id) && !s.Draining(id) {
+			m.Living = append(m.Living, replica.Member{ID: view.NodeID(id), Zone: n.Zone})
+		}
+	}
+	return m
+}

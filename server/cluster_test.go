@@ -1,0 +1,260 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/port"
+	"github.com/ostrodb/ostro/server"
+)
+
+// etcd is that of all tests, each with a cluster of its own in it.
+var etcd = sync.OnceValue(func() *meta.Embedded {
+	dir, err := os.MkdirTemp("", "ostro-server-etcd-")
+	if err != nil {
+		panic(err)
+	}
+	e, err := meta.StartEmbedded(context.Background(), meta.EmbeddedConfig{Dir: dir, Log: quiet})
+	if err != nil {
+		panic(err)
+	}
+	return e
+})
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// patient is how long a test waits for what must come, on a machine that may be very slow.
+func patient(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// world is a cluster of nodes in this process.
+type world struct {
+	t     *testing.T
+	url   string
+	meta  *meta.Store
+	cache *meta.Cache
+	dir   string
+	nodes map[string]*server.Node
+	ports map[string][2]*port.Reservation
+	log   *slog.Logger
+	first int // how many nodes share the keys at first
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
+	w := &world{t: t, dir: t.TempDir(), nodes: map[string]*server.Node{}, ports: map[string][2]*port.Reservation{}, log: quiet}
+	if testing.Verbose() {
+		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	w.url = etcd().URL() + "/" + name[max(0, len(name)-60):]
+	c, err := meta.ParseURL(w.url)
+	w.must(err)
+	c.Log = quiet
+	w.meta, err = meta.Open(patient(t), c)
+	w.must(err)
+	t.Cleanup(func() { _ = w.meta.Close() })
+	w.cache, err = w.meta.Follow(patient(t))
+	w.must(err)
+	t.Cleanup(w.cache.Close)
+	t.Cleanup(w.stopAll)
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) config(name string) server.Config {
+	if _, ok := w.ports[name]; !ok {
+		w.ports[name] = [2]*port.Reservation{port.For(w.t), port.For(w.t)}
+	}
+	c := server.Default()
+	c.Bind = []string{"127.0.0.1"}
+	c.Port, c.ClusterPort = w.ports[name][0].Number, w.ports[name][1].Number
+	c.AdminAddr = "127.0.0.1:0"
+	c.Dir = filepath.Join(w.dir, name)
+	c.SegmentSize = 64 << 10
+	c.MemoryLimit = server.Budget{Bytes: 32 << 20}
+	c.Cluster, c.NodeID = w.url, name
+	c.ClusterMinNodes = w.first
+	c.Loops = 1
+	return c
+}
+
+// start starts nodes all at once, as they wait for each other.
+func (w *world) start(names ...string) {
+	w.t.Helper()
+	if w.first == 0 {
+		w.first = len(names)
+	}
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	errs := map[string]error{}
+	for _, name := range names {
+		c := w.config(name)
+		all.Go(func() {
+			n, err := server.Start(c, server.WithLogger(w.log.With("node", name)))
+			mu.Lock()
+			defer mu.Unlock()
+			errs[name], w.nodes[name] = err, n
+		})
+	}
+	all.Wait()
+	for name, err := range errs {
+		if err != nil {
+			w.t.Fatalf("%s did not start: %v", name, err)
+		}
+	}
+}
+
+func (w *world) stopAll() {
+	var all sync.WaitGroup
+	for _, n := range w.nodes {
+		if n != nil {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				defer cancel()
+				_ = n.Stop(ctx)
+			})
+		}
+	}
+	all.Wait()
+}
+
+func (w *world) await(what string, enough func(*meta.Snapshot) bool) *meta.Snapshot {
+	w.t.Helper()
+	s, err := w.cache.Wait(patient(w.t), enough)
+	if err != nil {
+		w.t.Fatalf("waited in vain for %s: %v\n%+v", what, err, w.cache.Snapshot())
+	}
+	return s
+}
+
+func TestNodesFormAClusterAndSendClientsToEachOther(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	s := w.await("owners", func(s *meta.Snapshot) bool { return len(s.Map.Owners()) == 3 })
+	moved, served := 0, 0
+	for i := range 30 {
+		reply := say(t, w.nodes["n1"].Addr(), fmt.Sprint("SET key", i, " 1"))
+		switch {
+		case reply == "+OK":
+			served++
+		case strings.HasPrefix(reply, "-MOVED "):
+			moved++
+			to := strings.Fields(reply)[2]
+			if got := say(t, to, fmt.Sprint("SET key", i, " 1")); got != "+OK" {
+				t.Fatalf("%s sent us to %s, which answered %s", reply, to, got)
+			}
+		default:
+			t.Fatalf("SET answered %q", reply)
+		}
+	}
+	if served == 0 || moved == 0 {
+		t.Fatalf("n1 served %d and moved %d of 30", served, moved)
+	}
+	status, err := server.ReadClusterStatus(patient(t), w.meta, nil)
+	w.must(err)
+	if len(status.Nodes) != 3 || status.Coordinator == "" || status.Nodes[0].Facts == nil {
+		t.Fatalf("the status is %+v", status)
+	}
+	if view := s.Map.ViewID(view.NodeID("n1")); view != 1 {
+		t.Fatalf("n1 is in view %d", view)
+	}
+}
+
+// client is an ordinary client of Redis Cluster.
+func (w *world) client(names ...string) *redis.ClusterClient {
+	var addrs []string
+	for _, n := range names {
+		addrs = append(addrs, w.nodes[n].Addr())
+	}
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, MaxRedirects: 30, MaxRetries: 30, ReadTimeout: 20 * time.Second})
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func key(i int) string { return fmt.Sprint("key:", i) }
+
+// write sets keys from a number to another.
+func (w *world) write(c *redis.ClusterClient, from, to int) {
+	w.t.Helper()
+	for i := from; i < to; i += 100 {
+		_, err := c.Pipelined(patient(w.t), func(p redis.Pipeliner) error {
+			for j := i; j < min(i+100, to); j++ {
+				p.Set(patient(w.t), key(j), fmt.Sprint("value ", j), 0)
+			}
+			return nil
+		})
+		w.must(err)
+	}
+}
+
+// check finds all keys from a number to another.
+func (w *world) check(c *redis.ClusterClient, from, to int) {
+	w.t.Helper()
+	for i := from; i < to; i += 100 {
+		var got []*redis.StringCmd
+		_, err := c.Pipelined(patient(w.t), func(p redis.Pipeliner) error {
+			for j := i; j < min(i+100, to); j++ {
+				got = append(got, p.Get(patient(w.t), key(j)))
+			}
+			return nil
+		})
+		for n, g := range got {
+			if g.Val() != fmt.Sprint("value ", i+n) {
+				w.t.Fatalf("%s is %q, %v (%v)", key(i+n), g.Val(), g.Err(), err)
+			}
+		}
+	}
+}
+
+// copied tells whether all logs have all their copies.
+func copied(s *meta.Snapshot) bool {
+	for _, n := range s.Living() {
+		if l := s.Logs[s.Nodes[n].Log]; l.Copies < min(s.Settings.Replicas-1, len(s.Alive)-1) {
+			return false
+		}
+	}
+	return !s.Map.IsZero()
+}
+
+func settled(s *meta.Snapshot) bool {
+	return !s.Map.IsZero() && len(s.Dead()) == 0 && len(s.Recoveries) == 0
+}
+
+func TestHeirsHaveEverythingThatADeadNodeAcknowledged(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3", "n4")
+	w.await("copies", copied)
+	c := w.client("n1", "n2", "n3", "n4")
+	w.write(c, 0, 2000)
+	w.nodes["n2"].Drop()
+	delete(w.nodes, "n2")
+	w.await("heirs", func(s *meta.Snapshot) bool { return settled(s) && len(s.Map.Ranges("n2")) == 0 })
+	c = w.client("n1", "n3", "n4")
+	w.check(c, 0, 2000)
+	w.write(c, 2000, 3000)
+	// It comes back with nothing, and is a backup and heir like any other.
+	w.start("n2")
+	w.check(c, 0, 3000)
+}
