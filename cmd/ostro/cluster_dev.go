@@ -105,7 +105,7 @@ func runClusterDev(f *devFlags) error {
 	if err != nil {
 		return err
 	}
-	d := &devCluster{flags: f, dir: dir, state: state, out: newDevVoice(f.json)}
+	d := &devCluster{flags: f, dir: dir, state: state, killed: state.PID != 0, out: newDevVoice(f.json)}
 	return d.run(ctx)
 }
 
@@ -119,7 +119,7 @@ func (f *devFlags) stateIn(dir string) (clusterState, error) {
 	case err != nil:
 		return old, err
 	}
-	s := clusterState{Port: old.Port, Replication: f.replication, Fabric: f.fabric}
+	s := clusterState{PID: old.PID, Port: old.Port, Replication: f.replication, Fabric: f.fabric}
 	if f.given("port") {
 		s.Port = f.port
 	}

@@ -23,6 +23,7 @@ type devCluster struct {
 	flags  *devFlags
 	dir    string
 	out    *devVoice
+	killed bool // the last run in this directory did not end by itself
 	secret string
 	fabric string // of nodes; empty: each its own tcp
 	etcd   *meta.Embedded
@@ -60,14 +61,29 @@ func (d *devCluster) run(ctx context.Context) error {
 	return err
 }
 
-// checkPorts finds out early whether another program has one of our ports.
+// checkPorts finds out early whether another program has one of our ports. Processes of a former
+// run that was killed may be about to end.
 func (d *devCluster) checkPorts() error {
+	end := time.Now()
+	if d.killed {
+		end = end.Add(5 * time.Second)
+	}
+	for {
+		err := d.takenPort()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func (d *devCluster) takenPort() error {
 	if err := portFree(strings.TrimPrefix(d.state.Etcd, "etcd://"), "etcd"); err != nil {
 		return err
 	}
 	for _, n := range d.state.Nodes {
-		for use, addr := range map[string]string{n.ID: n.Redis, n.ID + "'s native clients": n.Native, n.ID + "'s status page": n.Admin} {
-			if err := portFree(addr, use); err != nil {
+		for _, use := range [][2]string{{n.ID, n.Redis}, {n.ID + "'s native clients", n.Native}, {n.ID + "'s status page", n.Admin}} {
+			if err := portFree(use[1], use[0]); err != nil {
 				return err
 			}
 		}

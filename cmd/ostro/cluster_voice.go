@@ -86,16 +86,18 @@ func welcome(s clusterState, dir string, f *devFlags) string {
 		hosts = append(hosts, n.Native)
 	}
 	last := s.Nodes[len(s.Nodes)-1]
-	fmt.Fprintf(&b, `
-Connect   redis-cli -c -p %s
-          ostro://%s        for the native client
-Look      ostro cluster status%s --watch
-Try       kill -9 %-8d        %s dies: the others take over what it had
-          kill -STOP %-6d      it hangs: the same, and it must not answer when it goes on
-          ostro cluster add%s          one more node
-          ostro cluster drain %s%s
-Logs      %s
-Ctrl-C stops all; the next start goes on with what is there.`,
-		port, strings.Join(hosts, ","), flag, last.PID, last.ID, last.PID, flag, last.ID, flag, filepath.Join(dir, "*.log"))
+	line := func(label, command, what string) {
+		fmt.Fprintf(&b, "%-9s %-38s %s\n", label, command, what)
+	}
+	b.WriteString("\n")
+	line("Connect", "redis-cli -c -p "+port, "")
+	line("", "ostro://"+strings.Join(hosts, ","), "for the native client")
+	line("Look", "ostro cluster status --watch"+flag, "")
+	line("Try", fmt.Sprint("kill -9 ", last.PID), last.ID+" dies: the others take over what it had")
+	line("", fmt.Sprint("kill -STOP ", last.PID), "it hangs: the same, and it must not answer when it goes on")
+	line("", "ostro cluster add"+flag, "one more node")
+	line("", "ostro cluster drain "+last.ID+flag, "it gives all to the others")
+	line("Logs", filepath.Join(dir, "*.log"), "")
+	b.WriteString("Ctrl-C stops all; the next start goes on with what is there.")
 	return b.String()
 }
