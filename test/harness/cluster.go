@@ -77,7 +77,8 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 		}
 		c.Net = NewNetwork(t, names...)
 	}
-	must(t, c.startEtcd())
+	c.prepareEtcd()
+	must(t, c.StartEtcd())
 	must(t, c.startNIC())
 	for n := range o.Nodes {
 		c.prepare(n)
@@ -120,12 +121,15 @@ func (c *Cluster) port(otherwise int) string {
 	return strconv.Itoa(port.For(c.t).Number)
 }
 
-func (c *Cluster) startEtcd() error {
+func (c *Cluster) prepareEtcd() {
 	c.Etcd = c.process(TheEtcd, 20)
-	addr := c.host(TheEtcd) + ":" + c.port(2379)
-	c.url = "etcd://" + addr
+	c.url = "etcd://" + c.host(TheEtcd) + ":" + c.port(2379)
 	c.t.Cleanup(c.hangUp)
-	return c.Etcd.start("cluster", "etcd", "--addr", addr, "--dir", filepath.Join(c.dir, "etcd"), "--log-level", "warn")
+}
+
+// StartEtcd starts etcd; it may have run before.
+func (c *Cluster) StartEtcd() error {
+	return c.Etcd.start("cluster", "etcd", "--addr", strings.TrimPrefix(c.url, "etcd://"), "--dir", filepath.Join(c.dir, "etcd"), "--log-level", "warn")
 }
 
 func (c *Cluster) startNIC() error {

@@ -1,0 +1,23 @@
+package nemesis
+
+import (
+	"testing"
+
+	"github.com/ostrodb/ostro/test/harness"
+)
+
+// The short form: each kind of harm once or twice, in a random order.
+
+func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testing.T) {
+	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm"})
+	g.playAll(killAndReplace, pause, killAll, loseOne)
+}
+
+func TestAClusterWhoseNetworkIsCutExplainsAllItsAnswers(t *testing.T) {
+	seed := seedOf(t)
+	if !isolated(t, seed) {
+		return
+	}
+	g := newGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true})
+	g.playAll(cutFromEtcd, deafToPeer, muteToClients)
+}

@@ -1,0 +1,132 @@
+package nemesis
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/test/harness"
+)
+
+// game is a cluster under load that a nemesis torments.
+type game struct {
+	t       *testing.T
+	rng     *rand.Rand
+	cluster *harness.Cluster
+	load    *Load
+	round   uint64
+	seed    uint64
+	began   time.Time
+}
+
+// Fault does harm and undoes it: when it returns, processes run, the network is whole and
+// disks have room. What the cluster makes of that takes longer.
+type Fault struct {
+	Name   string
+	Strike func(*game) error
+	// Kills is how many processes it kills.
+	Kills int
+}
+
+func newGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {
+	t.Helper()
+	return &game{t: t, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, began: time.Now(), cluster: harness.StartCluster(t, o)}
+}
+
+// Answers that clients get before and after a fault.
+const (
+	answersBefore = 150
+	answersAfter  = 100
+)
+
+// play is one round: load, a fault, and the question whether all answers make sense.
+func (g *game) play(f Fault) {
+	g.t.Helper()
+	g.round++
+	g.say("round %d: %s", g.round, f.Name)
+	g.load = StartLoad(LoadOptions{Seed: g.seed<<16 + g.round, Addrs: g.cluster.Addrs(), Clients: 6, Bulks: 1, Width: 2})
+	stopped := false
+	defer func() {
+		if !stopped {
+			g.load.Stop()
+		}
+	}()
+	g.must("get answers before the fault", g.answers(answersBefore))
+	g.must(f.Name, f.Strike(g))
+	g.must("get answers after "+f.Name, g.answers(answersAfter))
+	g.load.Stop()
+	stopped = true
+	g.must("be healthy after "+f.Name, g.cluster.WaitHealthy())
+	if err := g.load.Check(); err != nil {
+		g.t.Fatalf("after %s: %v", f.Name, err)
+	}
+	g.say("round %d: %s", g.round, g.load)
+}
+
+func (g *game) say(format string, args ...any) {
+	g.t.Logf("%7.3f s  %s", time.Since(g.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (g *game) must(what string, err error) {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatalf("%7.3f s  round %d: %s: %v", time.Since(g.began).Seconds(), g.round, what, err)
+	}
+}
+
+// answers waits until clients got some more.
+func (g *game) answers(more int) error {
+	enough := g.load.Answers() + more
+	return harness.Eventually("clients get answers", func() error {
+		if got := g.load.Answers(); got < enough {
+			return fmt.Errorf("they got %d of %d", got, enough)
+		}
+		return nil
+	})
+}
+
+// victim is a random node.
+func (g *game) victim() *harness.Node { return g.cluster.Nodes[g.rng.IntN(len(g.cluster.Nodes))] }
+
+// pair is two of them.
+func (g *game) pair() (a, b *harness.Node) {
+	order := g.rng.Perm(len(g.cluster.Nodes))
+	return g.cluster.Nodes[order[0]], g.cluster.Nodes[order[1]]
+}
+
+// hold lets a fault last for a while.
+func (g *game) hold(least, most time.Duration) {
+	time.Sleep(least + time.Duration(g.rng.Int64N(int64(most-least)+1)))
+}
+
+// replaced waits until a node counts as dead and others serve what it had.
+func (g *game) replaced(n *harness.Node) error {
+	return harness.Eventually(n.ID+" is replaced", func() error {
+		s, err := g.cluster.Metadata()
+		switch {
+		case err != nil:
+			return err
+		case s.IsAlive(view.NodeID(n.ID)):
+			return fmt.Errorf("it is alive")
+		case len(s.Map.Ranges(view.NodeID(n.ID))) > 0:
+			return fmt.Errorf("it owns something: %+v", s.Progress[s.Nodes[view.NodeID(n.ID)].Log])
+		case len(s.Recoveries) > 0:
+			return fmt.Errorf("recoveries go on: %+v", s.Progress)
+		}
+		return nil
+	})
+}
+
+// forget empties a node's directory: it is lost for good.
+func forget(n *harness.Node) error { return os.RemoveAll(n.Dir + "/data") }
+
+// playAll plays a round with each fault, in random order.
+func (g *game) playAll(faults ...Fault) {
+	g.t.Helper()
+	for _, i := range g.rng.Perm(len(faults)) {
+		g.play(faults[i])
+	}
+}
