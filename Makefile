@@ -20,7 +20,7 @@ run: build ## run a server with its data in ./ostro-data
 	bin/ostro server
 
 .PHONY: test
-test: lint unit race contrib e2e crash ## everything that CI checks
+test: lint unit race contrib e2e crash cluster ## everything that CI checks
 	@if [ -n "$$CI" ] || fabric/verbs/softroce.sh --ready; then $(MAKE) --no-print-directory verbs; \
 	else echo "verbs: skipped, as this machine lacks what it needs; CI runs it"; fi
 
@@ -53,6 +53,14 @@ e2e: ## the binary from outside, with redis-cli and go-redis
 .PHONY: crash
 crash: ## kill the server a few times under load; nothing acknowledged may be lost
 	$(GO) test -count=1 ./test/crash
+
+.PHONY: cluster
+cluster: ## a cluster under load: nodes killed and stopped, networks cut, disks full; all answers must make sense
+	$(GO) test -count=1 ./test/harness ./test/linearize ./test/nemesis
+
+.PHONY: torture-cluster
+torture-cluster: ## the same until KILLS=300 processes were killed; ARGS='-seed 7' repeats a run
+	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run Torture -args -kills $(KILLS) $(ARGS)
 
 # Modules of their own: ./... of the main module does not see them.
 CONTRIB := contrib/pebble contrib/bbolt

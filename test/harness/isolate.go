@@ -35,14 +35,17 @@ func Isolated(t *testing.T, environment ...string) bool {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
 	}
-	out, err := cmd.CombinedOutput()
-	switch {
-	case err != nil && len(out) == 0 && os.Getuid() != 0:
-		skipOrFail(t, "this test needs namespaces of its own: run it as root ("+err.Error()+")")
-	case err != nil:
-		t.Fatalf("in namespaces of its own: %v\n%s", err, out)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if testing.Verbose() {
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // It may go on for long.
 	}
-	t.Logf("%s", out)
+	if err := cmd.Start(); err != nil {
+		skipOrFail(t, "this test needs namespaces of its own: run it as root ("+err.Error()+")")
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("in namespaces of its own: %v\n%s", err, out.String())
+	}
 	return false
 }
 

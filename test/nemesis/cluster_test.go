@@ -6,6 +6,9 @@ import (
 	"github.com/ostrodb/ostro/test/harness"
 )
 
+// smallDiskBytes is room for a node's log and what it keeps of others', and not for much more.
+const smallDiskBytes = 1 << 30
+
 // The short form: each kind of harm once or twice, in a random order.
 
 func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testing.T) {
@@ -18,6 +21,6 @@ func TestAClusterWhoseNetworkIsCutExplainsAllItsAnswers(t *testing.T) {
 	if !isolated(t, seed) {
 		return
 	}
-	g := newGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true})
-	g.playAll(cutFromEtcd, deafToPeer, muteToClients)
+	g := newGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes})
+	g.playAll(cutFromEtcd, deafToPeer, muteToClients, fillDisk)
 }

@@ -1,0 +1,84 @@
+package nemesis
+
+import (
+	"flag"
+	"strings"
+	"testing"
+
+	"github.com/ostrodb/ostro/test/harness"
+)
+
+var (
+	killsFlag = flag.Int("kills", int(setting("OSTRO_TORTURE_KILLS", 0)), "the long form: go on until so many processes were killed")
+	onlyFlag  = flag.String("only", "", "of the long form: only faults whose names contain this")
+)
+
+// perCluster is how many rounds a cluster lives before a new one takes its place.
+const perCluster = 25
+
+func TestTortureOfProcesses(t *testing.T) {
+	seed := tortureSeed(t)
+	torture(t, seed, *killsFlag/2, func(n int) harness.ClusterOptions {
+		o := harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: []string{"shm", "tcp"}[n%2]}
+		if n%4 == 3 {
+			o.Replication = "rpc"
+		}
+		return o
+	}, []Fault{
+		killAndReplace, killAndReplace, killAndRestart, killTwo, killCoordinator, killAll, killAllAndEtcd, loseOne,
+		pause, pauseBriefly, pauseEtcd, restart, corruptReplicas,
+	})
+}
+
+func TestTortureOfNetworksAndDisks(t *testing.T) {
+	seed := tortureSeed(t)
+	if !isolated(t, seed) {
+		return
+	}
+	torture(t, seed, *killsFlag/2, func(int) harness.ClusterOptions {
+		return harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes}
+	}, []Fault{
+		cutFromEtcd, deafToEtcd, cutFromClients, muteToClients, cutFromPeer, deafToPeer, isolate,
+		fillDisk, fillDiskAndKill, killAndReplace, killAndReplace, killTwo, killAll, corruptReplicas, pause,
+	})
+}
+
+func tortureSeed(t *testing.T) uint64 {
+	if *killsFlag == 0 {
+		t.Skip("the long form: make torture-cluster KILLS=300")
+	}
+	return seedOf(t)
+}
+
+// torture plays random faults until enough processes were killed, on one cluster after another.
+func torture(t *testing.T, seed uint64, kills int, options func(int) harness.ClusterOptions, faults []Fault) {
+	faults = chosen(t, faults)
+	left, rounds := kills, 0
+	for n := 0; left > 0; n++ {
+		t.Run("cluster", func(t *testing.T) {
+			g := newGame(t, seed+uint64(n), options(n))
+			for i := 0; i < perCluster && left > 0; i++ {
+				f := faults[g.rng.IntN(len(faults))]
+				g.play(f)
+				left -= max(f.Kills, 1)
+				rounds++
+			}
+		})
+		if t.Failed() {
+			t.Fatalf("after %d rounds of seed %d", rounds, seed)
+		}
+	}
+	t.Logf("%d rounds, %d kills or other faults, seed %d", rounds, kills-left, seed)
+}
+
+func chosen(t *testing.T, faults []Fault) (some []Fault) {
+	for _, f := range faults {
+		if strings.Contains(f.Name, *onlyFlag) {
+			some = append(some, f)
+		}
+	}
+	if len(some) == 0 {
+		t.Skipf("no fault is called %q", *onlyFlag)
+	}
+	return some
+}
