@@ -9,10 +9,13 @@ import (
 // smallDiskBytes is room for a node's log and what it keeps of others', and not for much more.
 const smallDiskBytes = 1 << 30
 
+// smallSegments make segments fill, close and be cleaned all the time.
+var smallSegments = []string{"--segment-size", "256KiB"}
+
 // The short form: each kind of harm once or twice, in a random order.
 
 func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testing.T) {
-	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm"})
+	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm", Args: smallSegments})
 	g.playAll(killAndReplace, pause, killAll, loseOne)
 }
 
@@ -21,6 +24,6 @@ func TestAClusterWhoseNetworkIsCutExplainsAllItsAnswers(t *testing.T) {
 	if !isolated(t, seed) {
 		return
 	}
-	g := newGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes})
+	g := newGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: smallSegments})
 	g.playAll(cutFromEtcd, deafToPeer, muteToClients, fillDisk)
 }
