@@ -107,6 +107,11 @@ func (w *worker) changeOnce(op *wire.Op, k *store.Key) bool {
 	return true
 }
 
+// id names the operation for all of its attempts.
+func (w *worker) id(op *wire.Op) store.OpID {
+	return store.OpID{Client: w.on.batch.Client, Seq: op.Sequence}
+}
+
 // An outcome is what is remembered of an operation:
 //
 //	u8 status, u64 version that stayed, value, u64 version that was written

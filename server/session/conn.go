@@ -102,7 +102,7 @@ func (c *conn) greet() error {
 	o := &c.srv.opts
 	b := wire.AppendWelcome(nil, &wire.Welcome{
 		Version: wire.Version, MaxFrame: uint32(o.MaxFrameBytes), MaxOps: uint32(o.MaxOps),
-		LeaseMillis: uint32(o.Lease.Milliseconds()), Node: []byte(o.Node),
+		LeaseMillis: uint32(c.srv.st.Options().KeepResults.Milliseconds()), Node: []byte(o.Node),
 	})
 	_, err = c.net.Write(wire.AppendMap(b, c.srv.gate.Routing().Map))
 	c.mu.Lock()

@@ -17,13 +17,6 @@ type park struct {
 	op       wire.Op
 	fetch    *store.Fetch // nil: it waits for records to arrive
 	deadline time.Time
-	answered bool
-	also     []waiter // who sent the same operation again meanwhile
-}
-
-type waiter struct {
-	c   *conn
-	tag uint32
 }
 
 // park lets the operation under way wait for f, or for its records to arrive if f is nil.
@@ -48,9 +41,6 @@ func (w *worker) newPark(op *wire.Op) *park {
 	p.op.Key, p.op.Arg = bytes.Clone(op.Key), bytes.Clone(op.Arg)
 	p.c.wait(1)
 	w.tally.waited++
-	if op.Flags&wire.FlagOnce != 0 {
-		w.srv.clients.of(p.batch.Client).add(p)
-	}
 	return p
 }
 
@@ -93,15 +83,14 @@ func (w *worker) goOn() {
 	w.outs = w.outs[:0]
 }
 
-// again runs a parked operation. Nobody is left to answer if all its connections are gone: then
-// it need not run, and its client will send it again or not.
+// again runs a parked operation. When its connection is gone, nobody is left to answer: it
+// need not run, and its client will send it again or not.
 func (w *worker) again(p *park, err error) {
-	lock := w.srv.clients.lock(p.batch.Client)
-	defer lock.mu.Unlock()
+	if p.c.closed.Load() {
+		return
+	}
 	w.on = target{c: p.c, out: w.outFor(p.c), batch: p.batch, park: p}
 	switch {
-	case p.abandoned():
-		p.answered = true
 	case p.batch.View != uint64(w.routing.View):
 		w.tally.moved++
 		w.answer(&p.op, wire.Result{Status: wire.Moved})
@@ -112,28 +101,6 @@ func (w *worker) again(p *park, err error) {
 		w.sess.Name(&k, int(p.op.Table), p.op.Key)
 		w.one(&p.op, &k)
 	}
-	if p.answered && p.op.Flags&wire.FlagOnce != 0 {
-		lock.drop(p)
-	}
-}
-
-func (p *park) abandoned() bool {
-	for _, a := range p.also {
-		if !a.c.closed.Load() {
-			return false
-		}
-	}
-	return p.c.closed.Load()
-}
-
-// answerAlso gives the result to those who sent the same again.
-func (w *worker) answerAlso(p *park, r *wire.Result) {
-	p.answered = true
-	for _, a := range p.also {
-		r.Tag = a.tag
-		w.outFor(a.c).add(r)
-	}
-	p.also = nil
 }
 
 // outFor is the round's buffer for a connection.

@@ -50,9 +50,6 @@ func (w *worker) answerRead(tag uint32, v *store.View, st store.Status) {
 		r.Version, r.ExpireAt, r.Value = v.Version, v.ExpireAt, v.Value
 	}
 	w.on.out.add(&r)
-	if w.on.park != nil {
-		w.answerAlso(w.on.park, &r)
-	}
 }
 
 // failure translates a status that nothing can be done about.

@@ -130,8 +130,6 @@ func (w *worker) batch(c *conn, out *buffer, body []byte) error {
 	}
 	w.tally.batches++
 	w.on = target{c: c, out: out, batch: ops.Batch}
-	lock := w.srv.clients.lock(ops.Client)
-	defer lock.mu.Unlock()
 	for ops.More() {
 		n, err := w.look32(&ops)
 		if err != nil {
@@ -219,9 +217,6 @@ func (w *worker) one(op *wire.Op, k *store.Key) {
 		w.elsewhere(op, view.RangesOf(view.Range{First: k.Place, Last: k.Place}))
 		return
 	}
-	if op.Flags&wire.FlagOnce != 0 && w.joined(op) {
-		return
-	}
 	if !w.do(op, k) {
 		w.park(op, w.sess.TakeFetch())
 	}
@@ -246,9 +241,6 @@ func (w *worker) elsewhere(op *wire.Op, places view.Ranges) {
 func (w *worker) answer(op *wire.Op, r wire.Result) {
 	r.Tag = op.Tag
 	w.on.out.add(&r)
-	if w.on.park != nil {
-		w.answerAlso(w.on.park, &r)
-	}
 }
 
 // refuse answers with a sentence.

@@ -12,7 +12,8 @@
 //     inside of the store session's guard.
 //   - No result leaves before its ticket is durable, and none leaves once the gate
 //     is not alive.
-//   - An operation with an identity is executed once, however often it comes.
+//   - An operation with an identity takes effect once, however often it comes: its
+//     outcome is recorded by the store with what it does.
 package session
 
 import (
@@ -54,8 +55,6 @@ type Options struct {
 	MaxFrameBytes int
 	// WaitLimit is how long an operation waits for records that are arriving; 0: 30 s.
 	WaitLimit time.Duration
-	// Lease is how long the result of a write is remembered for retries; 0: 3 min.
-	Lease time.Duration
 	// Merges are merge functions beside those that are built in.
 	Merges map[string]Merge
 	Logger *slog.Logger
@@ -67,7 +66,6 @@ func (o Options) withDefaults() Options {
 	orElse(&o.MaxOps, 1<<16)
 	orElse(&o.MaxFrameBytes, wire.MaxFrameBytes)
 	orElse(&o.WaitLimit, 30*time.Second)
-	orElse(&o.Lease, 3*time.Minute)
 	if o.Gate == nil {
 		o.Gate = Alone()
 	}
@@ -92,7 +90,6 @@ type Server struct {
 	databases int
 	workers   []*worker
 	turn      atomic.Uint32 // whose turn it is to get a connection
-	clients   clients
 	count     counters
 
 	mu        sync.Mutex
