@@ -235,12 +235,14 @@ func (h *Head) Sealed() uint64 { return h.sealed.Load() }
 func (h *Head) Batch() record.BatchID { return record.BatchID(h.batch.Load()) }
 
 // Position tells which head wrote the entry at a, and the position after which
-// the entry counts as sealed. It returns nil for entries that are stable anyway.
+// the entry counts as sealed. It returns nil for entries that are stable anyway, or
+// as good as that: the cleaner takes from segments at rest, so if copies elsewhere
+// are what counts, they have what it relocates, until they have it where it is now.
 func (l *Log) Position(a record.Address) (*Head, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.bySlot[a.Slot()]
-	if s == nil || s.head == nil {
+	if s == nil || s.head == nil || s.head == l.survivor && l.opts.Replicator != nil && !l.opts.SyncEach {
 		return nil, 0
 	}
 	return s.head, s.start + uint64(a.Offset()) + 1

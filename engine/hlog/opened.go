@@ -20,7 +20,7 @@ const (
 	// openRest bounds the pause between attempts to open a segment.
 	openRest = time.Second
 	// closePatience is how long Close waits for copies.
-	closePatience = 5 * time.Second
+	closePatience = 3 * time.Second
 )
 
 // spareSegments is how many segments are kept ready. With a replicator all
@@ -208,6 +208,9 @@ func (l *Log) discardSpares() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
+	if l.Last() > l.Copied() {
+		cancel() // Nobody answered until now.
+	}
 	if err := l.Drop(ctx, all...); err != nil {
 		l.opts.Logger.Warn("copies of unused segments were not dropped; the next start does that", "segments", len(all), "error", err)
 		return nil

@@ -48,7 +48,7 @@ func (st *Store) condemnAll(all []cleaning) {
 		st.condemned[c.seg] = condemned{c, last}
 	}
 	st.log.AskSync()
-	st.buryOrTell(len(st.condemned) > mostCondemned)
+	st.buryOrTell(len(st.condemned) > mostCondemned && st.opts.Replicator == nil) // Else files wait for others.
 }
 
 func (st *Store) vacate(s *hlog.Segment) {

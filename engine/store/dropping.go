@@ -15,7 +15,7 @@ import (
 
 const (
 	dropRest     = time.Second     // after a failure
-	dropPatience = 5 * time.Second // of a store that closes
+	dropPatience = 2 * time.Second // of a store that closes
 )
 
 // dropping is the one Drop that is under way.

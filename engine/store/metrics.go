@@ -13,6 +13,7 @@ type Metrics struct {
 	CleanedSegments, CleanedBytes, RelocatedBytes    int64
 	Checkpoints, UploadedSegments                    int64
 	RecoveryMillis                                   int64
+	Batches, BatchesCopied                           int64 // the last one sealed, and the one up to which all are in every copy elsewhere
 	Results                                          int64 // of operations, kept for another attempt
 }
 
@@ -55,6 +56,10 @@ func (st *Store) Metrics() Metrics {
 		CleanedSegments: st.work.cleaned.Load(), CleanedBytes: st.work.cleanedBytes.Load(),
 		RelocatedBytes: st.work.relocated.Load(), Checkpoints: st.work.checkpoints.Load(),
 		UploadedSegments: st.work.uploaded.Load(), RecoveryMillis: st.recoveryMillis,
+	}
+	m.Batches = int64(st.log.Last())
+	if m.BatchesCopied = m.Batches; st.opts.Replicator != nil {
+		m.BatchesCopied = min(int64(st.log.Copied()), m.Batches)
 	}
 	m.Misses = max(m.Reads-m.Hits, 0)
 	m.MemoryBytes = m.IndexBytes + st.log.Resident()*int64(st.opts.SegmentBytes)

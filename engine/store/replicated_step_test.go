@@ -1,0 +1,62 @@
+package store
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
+)
+
+// eventually waits for what the background brings about.
+func eventually(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	for late := time.Now().Add(time.Minute); !met(); time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatalf("gave up waiting: %s", what)
+		}
+	}
+}
+
+func TestARelocatedRecordIsShownWhileItsNewPlaceIsNotCopied(t *testing.T) {
+	copies := hlogtest.New(t, 1)
+	b := &bench{t: t, dev: device.NewMemory()}
+	b.o = Options{Durability: EverySec, SegmentBytes: 64 << 10, Heads: 4, Now: b.now.Load, Replicator: copies}
+	b.st = b.open(b.dev)
+	t.Cleanup(copies.Flow)
+	for i := range b.ss {
+		b.ss[i] = b.session()
+	}
+	eventually(t, "segments are ready", func() bool { return b.st.log.Spares() > 0 && b.st.log.HasReserve() })
+	b.put(0, "k", "v", true)
+	seg := b.retire(0)
+	eventually(t, "it is copied", func() bool { return b.st.log.AtRest(seg) })
+	b.put(0, "other", "v", true)
+
+	copies.Hold()
+	if err := b.st.condemn(seg); err != nil {
+		t.Fatal(err)
+	}
+	if b.st.log.Last() <= b.st.log.Copied() {
+		t.Fatal("nothing waits to be copied")
+	}
+	ss := b.ss[1]
+	ss.Begin()
+	k := ss.Key(0, []byte("k"))
+	v, s := ss.Get(&k)
+	if s != OK || string(v.Value) != "v" || b.st.log.Stable(v.at) {
+		t.Fatalf("%v %q, copied where it is now: %v", s, v.Value, b.st.log.Stable(v.at))
+	}
+	ticket := ss.SealRound()
+	ss.End()
+	if !ss.Durable(ticket) {
+		t.Error("a reader waits for what the copies have")
+	}
+	b.st.log.AskSync()
+	b.st.buryCondemned()
+	if !copies.Has(seg.ID) || b.st.log.ByID(seg.ID) != seg {
+		t.Error("the copies dropped a segment whose records they have nowhere else")
+	}
+	copies.Flow()
+	eventually(t, "the segment goes", func() bool { return !copies.Has(seg.ID) && b.st.log.ByID(seg.ID) == nil })
+}
