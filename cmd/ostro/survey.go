@@ -400,15 +400,18 @@ func (s *surveyed) note(keys map[record.Place]newest, position int, b []byte, no
 			r.Puts++
 		case record.TypeTombstone:
 			r.Tombstones++
+		case record.TypeCompletion:
+			if p.ExpireAt() <= nowMillis {
+				continue // over: dead
+			}
 		default:
 			continue
 		}
 		database := s.tables.database(p.Table())
-		if database < 0 && p.Table() != pieces {
-			continue // flushed: dead
-		}
-		if p.Table() == pieces {
+		if internal := p.Table() == pieces || p.Type() == record.TypeCompletion; internal {
 			database = -1
+		} else if database < 0 {
+			continue // flushed: dead
 		}
 		place := record.PlaceOf(p.Table(), p.Key())
 		if old, ok := keys[place]; ok && old.version >= p.Version() {
