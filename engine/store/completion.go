@@ -127,6 +127,7 @@ func (ss *Session) Once(k *Key, id OpID, f func(old *View, exists bool) Effect) 
 // once is one try of Once.
 func (ss *Session) once(k, op *Key, f func(old *View, exists bool) Effect) (result []byte, again bool, st Status) {
 	keys := [2]Key{*k, *op}
+	ss.Prefetch(keys[:])
 	if st := ss.Lock(keys[:]); st != OK {
 		return nil, false, st
 	}
