@@ -29,8 +29,7 @@ type replica struct {
 
 	region fabric.Region // nil if there is no key
 	live   atomic.Uint64 // the handle that may append; 0 if none
-	// appending is held shared by appends: who has it alone after live was
-	// cleared knows that none is under way.
+	// appending is held shared by appends while they look at live and write.
 	appending sync.RWMutex
 }
 
@@ -52,13 +51,13 @@ func (r *replica) store(sync bool) error {
 	}, sync)
 }
 
-// endAppends takes the handle back.
+// endAppends takes the handle back. Whoever appended is done when it returns.
 func (r *replica) endAppends() {
+	r.appending.Lock()
+	defer r.appending.Unlock()
 	if h := r.live.Swap(0); h != 0 {
 		r.log.b.handles.Delete(h)
 	}
-	r.appending.Lock()
-	r.appending.Unlock() //nolint:staticcheck // Whoever appended is done.
 }
 
 // revoke takes key and handle back: when it returns nothing lands any more.

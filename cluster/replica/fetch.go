@@ -68,7 +68,7 @@ func (b *Backup) replicaOf(log record.LogID, id record.SegmentID) (*replica, err
 // send checks the segment up to the cut, all of it, and only then sends what was
 // asked for.
 func (b *Backup) send(q *FetchRequest, h *held, c *peer.Call) (a FetchAnswer, err error) {
-	ext, err := h.scan(func(n record.BatchID) bool { return n <= q.Cut })
+	ext, err := h.upTo(q.Cut)
 	if err != nil {
 		return a, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
@@ -87,6 +87,15 @@ func (b *Backup) send(q *FetchRequest, h *held, c *peer.Call) (a FetchAnswer, er
 	}
 	err = p.flush()
 	return a, err
+}
+
+// upTo finds how far the segment goes up to a cut. A closed one was scanned before it was taken for one,
+// and its bytes have the same sum: behind the cut nothing is left to look for.
+func (h *held) upTo(cut record.BatchID) (record.Extent, error) {
+	if h.info.State == StateClosed && h.closing.Batch <= cut {
+		return record.Extent{End: int(h.closing.End), Batch: h.closing.Batch, Closed: true}, nil
+	}
+	return h.scan(func(n record.BatchID) bool { return n <= cut })
 }
 
 func sendWhole(bytes []byte, a *FetchAnswer, c *peer.Call) error {
