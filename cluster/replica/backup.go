@@ -105,6 +105,9 @@ type Backup struct {
 	closeErr error
 }
 
+// fewBuffers is what a small cluster needs of each of its nodes.
+const fewBuffers = 8
+
 // maxFetches is how many segments are read at a time for heirs.
 const maxFetches = 8
 
@@ -184,6 +187,9 @@ func (b *Backup) limit() (int, error) {
 	}
 	limit := min(int64(float64(rate)*b.o.HoldUp.Seconds()/float64(b.o.SegmentBytes)), int64(b.o.Buffers))
 	b.o.Log.Info("backup", "dir", b.o.Dir, "flush-bytes-per-second", rate, "hold-up", b.o.HoldUp, "buffers", limit)
+	if limit < fewBuffers && limit < int64(b.o.Buffers) {
+		b.o.Log.Warn("the disk is slow, so few copies are taken at a time: others may have to be asked", "flush-bytes-per-second", rate, "buffers", limit)
+	}
 	return int(max(limit, 1)), nil
 }
 
@@ -205,6 +211,7 @@ func (b *Backup) Handle(s *peer.Server) {
 }
 
 // Close ends all queue pairs. Replicas stay where they are, open ones in their buffers.
+// The server that Handle was called with is closed before, for its calls still read.
 func (b *Backup) Close() error {
 	b.closing.Do(func() { b.closeErr = b.close() })
 	return b.closeErr

@@ -86,13 +86,14 @@ func (b *Backup) flushSome() error {
 		if more {
 			continue
 		}
-		r := b.waiting.pop()
+		var r *replica
+		background.Aloud(func() { r = b.waiting.pop() })
 		if r == nil {
 			background.Aloud(b.savings.put)
 			return nil
 		}
 		if err := b.flush(r); err != nil {
-			b.waiting.push(r)
+			background.Aloud(func() { b.waiting.push(r) })
 			return err
 		}
 	}
@@ -103,12 +104,11 @@ func (b *Backup) flushSome() error {
 // on another thread, for this one may be off its core for long.
 func (b *Backup) flush(r *replica) (err error) {
 	var h held
-	var version uint64
-	background.Aloud(func() {
-		if h, err = r.hold(nil); err == nil {
-			version = h.info.Version
-		}
-	})
+	background.Aloud(func() { h, err = r.pin() })
+	defer h.release()
+	if err == nil && !h.info.OnDisk {
+		err = h.load(nil)
+	}
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return nil // It was dropped, or put anew.
@@ -121,7 +121,7 @@ func (b *Backup) flush(r *replica) (err error) {
 		return nil
 	}
 	begin := time.Now()
-	tmp, err := writeReplica(b.dir("replicas"), r.log.id, r.segment, version, h.closing, h.bytes)
+	tmp, err := writeReplica(b.dir("replicas"), r.log.id, r.segment, h.info.Version, h.closing, h.bytes)
 	h.release()
 	if err != nil {
 		return err

@@ -230,8 +230,8 @@ func (b *Backup) onAppend(_ context.Context, c *peer.Call) (any, []byte, error) 
 	switch {
 	case r.live.Load() != handle:
 		return nil, nil, fmt.Errorf("%w: no replica is open by this handle", ErrNotFound)
-	case uint64(off)+uint64(len(c.Bulk)) > uint64(b.o.SegmentBytes):
-		return nil, nil, fmt.Errorf("%w: %d bytes at %d of a segment of %d", ErrInvalid, len(c.Bulk), off, b.o.SegmentBytes)
+	case uint64(off)+uint64(len(c.Bulk)) > uint64(len(r.buf.data())):
+		return nil, nil, fmt.Errorf("%w: %d bytes at %d of a segment of %d", ErrInvalid, len(c.Bulk), off, len(r.buf.data()))
 	}
 	r.buf.place(off, c.Bulk)
 	return nil, nil, nil

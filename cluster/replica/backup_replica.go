@@ -108,55 +108,79 @@ func (r *replica) leaveBuffer() error {
 	return nil
 }
 
-// held is the bytes of a replica that do not change until release.
+// held is a replica whose bytes are looked at. They do not change until release.
 type held struct {
-	bytes   []byte // those that may count
 	info    ReplicaInfo
 	closing Closing
-	pinned  bool // the bytes are the buffer's own, not a copy
-	release func()
+	bytes   []byte // those that may count; after load
+	pinned  bool   // they are the buffer's own, not a copy
+
+	replica *replica
+	buf     *buffer // nil if it is on disk
+	path    string
+	quiet   bool // nobody writes to it any more
 }
 
 // hold takes the bytes of a replica. into is memory that they may be copied to.
-func (r *replica) hold(into []byte) (h held, err error) {
-	l := r.log
-	l.mu.Lock()
-	h = held{info: r.info(), closing: r.closing, release: func() {}}
-	switch {
-	case r.lost:
-		err = fmt.Errorf("%w: segment %d was dropped", ErrNotFound, r.segment)
-	case r.corrupt:
-		err = fmt.Errorf("%w: segment %d was found to be", ErrCorrupt, r.segment)
+func (r *replica) hold(into []byte) (held, error) {
+	h, err := r.pin()
+	if err == nil {
+		err = h.load(into)
 	}
 	if err != nil {
-		l.mu.Unlock()
-		return h, err
+		h.release()
 	}
-	buf, path, quiet := r.buf, r.path, r.state == StateClosed || r.frozen
-	if buf != nil {
-		buf.readers.RLock()
-	}
-	l.mu.Unlock()
+	return h, err
+}
+
+// pin keeps the replica's buffer from being used for another until release.
+func (r *replica) pin() (h held, err error) {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	h = held{info: r.info(), closing: r.closing, replica: r}
 	switch {
-	case buf == nil:
-		h.bytes, err = readReplica(path, l.id, r.segment, h.closing, into)
+	case r.lost:
+		return h, fmt.Errorf("%w: segment %d was dropped", ErrNotFound, r.segment)
+	case r.corrupt:
+		return h, fmt.Errorf("%w: segment %d was found to be", ErrCorrupt, r.segment)
+	}
+	h.buf, h.path, h.quiet = r.buf, r.path, r.state == StateClosed || r.frozen
+	if h.buf != nil {
+		h.buf.readers.RLock()
+	}
+	return h, nil
+}
+
+// load brings the bytes, and checks that those of a closed replica are what they were.
+func (h *held) load(into []byte) (err error) {
+	r := h.replica
+	switch {
+	case h.buf == nil:
+		h.bytes, err = readReplica(h.path, r.log.id, r.segment, h.closing, into)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%w: %w", ErrNotFound, err)
 		}
-		return h, err
-	case quiet:
-		h.bytes = buf.data()[:h.closing.End]
-		h.pinned, h.release = true, buf.readers.RUnlock
+		return err
+	case h.quiet:
+		h.bytes, h.pinned = h.buf.data()[:h.closing.End], true
 	default: // It is being written to.
-		h.bytes = buf.copyOut(into, len(buf.data()))
-		buf.readers.RUnlock()
+		h.bytes = h.buf.copyOut(into, len(h.buf.data()))
+		h.release()
 	}
 	if h.info.State == StateClosed && Sum(h.bytes) != h.closing.Sum {
-		h.release()
-		h.release = func() {}
-		err = fmt.Errorf("%w: segment %d does not match its sum", ErrCorrupt, r.segment)
+		return fmt.Errorf("%w: segment %d does not match its sum", ErrCorrupt, r.segment)
 	}
-	return h, err
+	return nil
+}
+
+// release lets the buffer go. It can be called more than once.
+func (h *held) release() {
+	if h.buf == nil {
+		return
+	}
+	h.buf.readers.RUnlock()
+	h.buf, h.pinned = nil, false
+	h.replica.log.b.wakeFlusher() // It may have waited for this reader.
 }
 
 // info is what is known without a look at the bytes.

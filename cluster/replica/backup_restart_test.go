@@ -311,3 +311,16 @@ func TestBuffersAreZeroWhenTheyAreLentAgain(t *testing.T) {
 		t.Fatalf("%d replicas, want %d", n, len(kept))
 	}
 }
+
+func TestAReaderHoldsUpNoBufferButItsOwn(t *testing.T) {
+	s := newScene(t, 1)
+	h := s.hosts["b1"]
+	for id := record.SegmentID(1); id <= 3; id++ {
+		must(s.open("b1", openRequest(id, roster(uint64(id), 0, 1, 2, 3))))(t)
+	}
+	release := must(h.Pin(logID, 1))(t)
+	check(t, s.call("b1", replica.MethodRoster, replica.RosterRequest{Log: logID, Roster: roster(9, 0)}, nil, nil))
+	eventually(t, "the other two are zeroed", func() bool { return h.Metrics().BuffersBusy == 1 })
+	release()
+	eventually(t, "the last one is zeroed", func() bool { return h.Metrics().BuffersBusy == 0 })
+}

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // bufferPool is the buffers of a backup.
@@ -146,26 +149,38 @@ func (p *bufferPool) release(b *buffer) {
 	p.wake()
 }
 
-// sweep zeroes one dirty buffer, or says that there is none.
+// sweep zeroes one dirty buffer that nobody reads, or says that there is none. It
+// is for a quiet goroutine.
 func (p *bufferPool) sweep() (more bool, err error) {
-	p.mu.Lock()
-	if len(p.dirty) == 0 {
-		p.mu.Unlock()
+	var b *buffer
+	background.Aloud(func() { b = p.takeDirty() })
+	if b == nil {
 		return false, nil
 	}
-	b := p.dirty[0]
-	p.dirty = p.dirty[1:]
-	p.mu.Unlock()
-	b.readers.Lock()
 	kept, err := b.clean(p.segmentBytes)
 	b.readers.Unlock()
+	background.Aloud(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.busy--
+		if kept {
+			p.free = append(p.free, b)
+		}
+	})
+	return true, err
+}
+
+// takeDirty is a dirty buffer that has no readers, locked against them.
+func (p *bufferPool) takeDirty() *buffer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.busy--
-	if kept {
-		p.free = append(p.free, b)
+	for i, b := range p.dirty {
+		if b.readers.TryLock() {
+			p.dirty = slices.Delete(p.dirty, i, i+1)
+			return b
+		}
 	}
-	return true, err
+	return nil
 }
 
 // clean makes the buffer free, or removes it if it cannot be used again.

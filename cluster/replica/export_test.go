@@ -28,3 +28,13 @@ func Answerers(b *Backup) map[string]func(context.Context, *peer.Call) {
 func NewCall(from view.NodeID, head, bulk []byte) *peer.Call {
 	return peer.NewCall(from, head, bulk, func(any, []byte) error { return nil })
 }
+
+// Pin reads a replica until release.
+func (b *Backup) Pin(log record.LogID, id record.SegmentID) (release func(), err error) {
+	r, err := b.replicaOf(log, id)
+	if err != nil {
+		return nil, err
+	}
+	h, err := r.pin()
+	return h.release, err
+}

@@ -35,7 +35,7 @@ func (b *Backup) onFetch(ctx context.Context, c *peer.Call) (any, []byte, error)
 	memory := segmentMemory.Get().(*[]byte)
 	defer segmentMemory.Put(memory)
 	h, err := r.hold(*memory)
-	defer func() { h.release() }()
+	defer h.release()
 	if err != nil {
 		if errors.Is(err, ErrCorrupt) {
 			r.markCorrupt(err)

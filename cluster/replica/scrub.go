@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -84,18 +83,16 @@ func (b *Backup) closedReplicas() []*replica {
 func (r *replica) scrub(memory []byte) (bytes int, kept []byte) {
 	var h held
 	var err error
-	h, err = r.hold(memory)
+	background.Aloud(func() { h, err = r.pin() })
 	defer h.release()
+	if err == nil {
+		err = h.load(memory)
+	}
 	if err == nil {
 		_, err = h.scan(nil)
 	}
-	switch {
-	case errors.Is(err, ErrNotFound):
-		if r.gone() {
-			return 0, memory
-		}
-		fallthrough // Somebody took its file away.
-	case err != nil:
+	if err != nil {
+		// A file that is not there was dropped meanwhile, or somebody took it away.
 		background.Aloud(func() { r.markCorrupt(err) })
 		return 0, memory
 	}
@@ -103,11 +100,4 @@ func (r *replica) scrub(memory []byte) (bytes int, kept []byte) {
 		memory = h.bytes
 	}
 	return len(h.bytes), memory
-}
-
-// gone tells whether the replica was dropped.
-func (r *replica) gone() bool {
-	r.log.mu.Lock()
-	defer r.log.mu.Unlock()
-	return r.lost
 }
