@@ -204,6 +204,7 @@ func (b *Backup) Handle(s *peer.Server) {
 	s.Handle(MethodRaise, b.onRaise)
 	s.Handle(MethodPut, b.onPut)
 	s.Handle(MethodRoster, b.onRoster)
+	s.Handle(MethodDiscard, b.onDiscard)
 	s.Handle(MethodForget, b.onForget)
 	s.Handle(MethodSurvey, b.onSurvey)
 	s.Handle(MethodFetch, b.onFetch)

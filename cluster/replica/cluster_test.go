@@ -79,7 +79,7 @@ func newClusterOn(t testing.TB, device func(string) (fabric.Device, error), back
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.caller = &caller{Pool: pool, silent: map[view.NodeID]bool{}}
+	c.caller = &caller{Pool: pool, silent: map[view.NodeID]bool{}, tardy: map[view.NodeID]bool{}}
 	t.Cleanup(func() { _ = pool.Close() })
 	for i := range backups {
 		c.add(view.NodeID(fmt.Sprintf("n%d", i+1)))
@@ -177,13 +177,18 @@ type caller struct {
 
 	mu     sync.Mutex
 	silent map[view.NodeID]bool
+	tardy  map[view.NodeID]bool
 	before func(to view.NodeID, method string) error
 }
 
 func (c *caller) Call(ctx context.Context, to view.NodeID, method string, head any, bulk []byte, answer any) ([]byte, error) {
 	c.mu.Lock()
-	silent, before := c.silent[to], c.before
+	silent, tardy, before := c.silent[to], c.tardy[to], c.before
 	c.mu.Unlock()
+	if tardy && method == MethodOpen {
+		go func() { _, _ = c.Pool.Call(context.WithoutCancel(ctx), to, method, head, bulk, nil) }()
+		silent = true
+	}
 	if silent {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -201,6 +206,13 @@ func (c *caller) hush(node view.NodeID, silent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.silent[node] = silent
+}
+
+// late lets a node open replicas without answering, or ends that.
+func (c *caller) late(node view.NodeID, tardy bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tardy[node] = tardy
 }
 
 // intercept has f look at calls before they are made.

@@ -144,6 +144,7 @@ type Primary struct {
 	closer closer
 	keeper keeper
 	copier copier
+	strays strays // under mu
 
 	ctx    context.Context // ends with Close, or when replication has failed
 	cancel context.CancelFunc
@@ -169,6 +170,7 @@ func NewPrimary(o PrimaryOptions) *Primary {
 	p.closer.begin()
 	p.keeper.begin()
 	p.copier.begin()
+	p.strays.begin()
 	return p
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -21,10 +22,10 @@ func (p *Primary) Open(ctx context.Context, id record.SegmentID, memory []byte) 
 	p.mu.Lock()
 	p.books.opening[id] = true
 	p.mu.Unlock()
-	for {
+	for patience := p.o.OpenTimeout; ; patience = min(2*patience, p.o.CallTimeout) {
 		news := p.keeper.changes()
 		m := p.o.Members()
-		err := p.recruit(ctx, g, m, false)
+		err := p.recruit(ctx, g, m, recruiting{patience: patience})
 		done, raised := p.enlist(ctx, g)
 		switch {
 		case done:
@@ -76,6 +77,9 @@ func (p *Primary) enlist(ctx context.Context, g *openSegment) (done, raised bool
 	if done = len(behind) == 0 && len(*g.copies.Load()) >= p.books.copies; done {
 		p.publish(g)
 	}
+	for _, s := range bad {
+		p.strays.note(s.node, g.id)
+	}
 	p.mu.Unlock()
 	p.end(bad...)
 	for _, s := range behind {
@@ -96,9 +100,15 @@ func (p *Primary) raiseOne(ctx context.Context, s *stream, version uint64) {
 	s.version = version
 }
 
+// recruiting is how replicas are opened.
+type recruiting struct {
+	creating bool          // they replace others of a segment in use
+	patience time.Duration // with a node that does not answer
+}
+
 // recruit opens as many replicas as are missing, each at another node. It returns
 // when there are enough, or nobody else can be asked.
-func (p *Primary) recruit(ctx context.Context, g *openSegment, m Membership, creating bool) error {
+func (p *Primary) recruit(ctx context.Context, g *openSegment, m Membership, how recruiting) error {
 	usable := p.usable(m.Living)
 	p.mu.Lock()
 	candidates := p.books.placer.choose(usable, g.taken())
@@ -110,26 +120,26 @@ func (p *Primary) recruit(ctx context.Context, g *openSegment, m Membership, cre
 		if missing <= 0 {
 			break
 		}
-		failed = errors.Join(failed, p.openAt(ctx, g, candidates[:missing], creating))
+		failed = errors.Join(failed, p.openAt(ctx, g, candidates[:missing], how))
 		candidates = candidates[missing:]
 	}
 	return failed
 }
 
 // openAt opens the segment at all of nodes, at the same time.
-func (p *Primary) openAt(ctx context.Context, g *openSegment, nodes []Member, creating bool) error {
+func (p *Primary) openAt(ctx context.Context, g *openSegment, nodes []Member, how recruiting) error {
 	errs := make([]error, len(nodes))
 	var all sync.WaitGroup
 	for i, n := range nodes {
-		all.Go(func() { errs[i] = p.openOn(ctx, g, n.ID, creating) })
+		all.Go(func() { errs[i] = p.openOn(ctx, g, n.ID, how) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
 // openOn opens a replica and makes a stream to it one that counts.
-func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, creating bool) error {
-	s, err := p.openStream(ctx, g, node, creating)
+func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, how recruiting) error {
+	s, err := p.openStream(ctx, g, node, how)
 	if err != nil {
 		if ctx.Err() == nil {
 			p.avoid(node, false)
@@ -149,24 +159,33 @@ func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, 
 	return nil
 }
 
-func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.NodeID, creating bool) (*stream, error) {
+func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.NodeID, how recruiting) (*stream, error) {
 	if err := p.addBackup(ctx, node); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.o.OpenTimeout)
+	ctx, cancel := context.WithTimeout(ctx, how.patience)
 	defer cancel()
 	l, err := p.linkTo(ctx, node)
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
+	if !p.strays.reuse(node, g.id) {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("node %s is just dropping its replica of segment %d", node, g.id)
+	}
 	request := OpenRequest{
-		Log: p.source.LogID, Segment: g.id, Version: p.books.raising, Bytes: uint32(len(g.memory)), Creating: creating,
+		Log: p.source.LogID, Segment: g.id, Version: p.books.raising, Bytes: uint32(len(g.memory)), Creating: how.creating,
 		Roster: p.books.roster(*p.open.Load(), p.water.batch()),
 	}
 	p.mu.Unlock()
 	var answer OpenAnswer
 	if _, err := p.call(ctx, node, MethodOpen, request, nil, &answer); err != nil {
+		if said := new(peer.Error); !errors.As(err, &said) {
+			p.mu.Lock()
+			p.strays.note(node, g.id) // It may be open there, or soon.
+			p.mu.Unlock()
+		}
 		return nil, err
 	}
 	return p.newStream(g, l, request.Version, answer)

@@ -257,7 +257,7 @@ func (p *Primary) replaceOpen(ctx context.Context, m Membership) error {
 	var all sync.WaitGroup
 	for _, g := range lacking {
 		all.Go(func() {
-			err := p.recruit(ctx, g, m, true)
+			err := p.recruit(ctx, g, m, recruiting{creating: true, patience: p.o.OpenTimeout})
 			mu.Lock()
 			defer mu.Unlock()
 			refused = errors.Join(refused, err)
@@ -433,6 +433,7 @@ func (p *Primary) raise(ctx context.Context) error {
 	p.mu.Lock()
 	p.books.raising++
 	version := p.books.raising
+	p.forfeitUnclosed()
 	lists := p.raisable()
 	p.mu.Unlock()
 	errs := make([]error, len(lists))
@@ -446,6 +447,19 @@ func (p *Primary) raise(ctx context.Context) error {
 		return fmt.Errorf("raise the replica version to %d: %w", version, err)
 	}
 	return p.raiseLedger(ctx, version)
+}
+
+// forfeitUnclosed leaves out replicas that wait to be closed at nodes that are out of reach.
+// They are whole, but will be stale for those nodes. The caller holds mu.
+func (p *Primary) forfeitUnclosed() {
+	for _, c := range p.books.closed {
+		for n := range c.unclosed {
+			if l := p.books.links[n]; l == nil || !l.good() {
+				c.leave(n)
+				c.partly = append(c.partly, n)
+			}
+		}
+	}
 }
 
 // raisable lists, for each node, its replicas that count and have a version. The caller
