@@ -46,7 +46,7 @@ func (l *loop) enbatch(c *conn, cmd *command, args [][]byte, pos, size int) bool
 	b := &l.batch
 	l.sess.Name(&b.keys[b.n], c.db, args[1])
 	if l.routing != nil {
-		if !l.routing.Serves(b.keys[b.n].Place) || !l.lease.alive || c.asking {
+		if !l.routing.Serves(b.keys[b.n].Place) || !l.lease.alive || c.asking || c.net.flying {
 			return l.single(c, cmd, args, pos, size)
 		}
 		l.expose(c)

@@ -53,7 +53,7 @@ func clusterSlots(c *call) verdict {
 	r := c.routing
 	var shown []view.Slots
 	for _, n := range r.sorted() {
-		if n.Address == "" {
+		if n.endpoint(c.conn.tls) == "" {
 			continue
 		}
 		for _, s := range r.slotsOf(n.ID) {

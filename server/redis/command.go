@@ -57,6 +57,7 @@ var (
 
 	commandExec   *command // and these are treated apart in a cluster
 	commandAsking *command
+	commandWatch  *command
 )
 
 func init() { indexCommands(allCommands()) }
@@ -76,7 +77,7 @@ func indexCommands(all []command) {
 		commandList[i] = c
 	}
 	commandGet, commandSet = table["get"], table["set"]
-	commandExec, commandAsking = table["exec"], table["asking"]
+	commandExec, commandAsking, commandWatch = table["exec"], table["asking"], table["watch"]
 }
 
 const longestCommandName = 32

@@ -56,9 +56,13 @@ type conn struct {
 	db            int
 	authenticated bool
 	reply         replyMode
+	inner         bool // another node's: nothing is forwarded for it
 	asking        bool // ASKING: its next command may use what is imported
 	closing       bool // answer what was answered so far, then close (QUIT)
 	multi         multiState
+	flight        flight // commands that other nodes execute for it
+	pin           *link  // its own, for what it watches at another node; or nil
+	pinSlot       int
 	resume        resumption  // what a handler keeps while it waits for cold keys
 	out           resp.Writer // holds the protocol version
 

@@ -39,6 +39,7 @@ type netState struct {
 
 	waitUntil int64 // how long its command waits for a routing; 0: it does not
 
+	flying  bool // has a flight
 	exposed bool // its replies of this round tell of data
 
 	bulky  bool // its last reply was large
@@ -87,7 +88,7 @@ func (c *conn) replied() int64 { return c.net.gone + int64(c.out.Len()) }
 // finished reports that nothing is left to execute or to send.
 func (c *conn) finished() bool {
 	n := &c.net
-	return !n.parked && !n.more && !n.queued && n.pending == 0 && c.unsent() == 0
+	return !n.parked && !n.more && !n.queued && !n.flying && n.pending == 0 && c.unsent() == 0
 }
 
 // room returns space for further input behind in. The buffer grows with the

@@ -26,6 +26,10 @@ func (l *loop) command(c *conn, pos, size int) bool {
 
 // single runs a command that does not wait in the batch.
 func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool {
+	if c.net.flying && l.mustLand(c, cmd) {
+		l.blockOnFlight(c, pos)
+		return false
+	}
 	if c.net.pending > 0 {
 		l.flushBatch() // replies keep their order
 		if c.net.parked {
@@ -63,6 +67,9 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 	}
 	if c.reply != replyOn {
 		c.dropReply(start)
+	}
+	if c.net.flying {
+		l.tuck(c, start)
 	}
 	return true
 }

@@ -1,6 +1,10 @@
 package redis
 
-import "golang.org/x/sys/unix"
+import (
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
 
 // ShuffleConnections moves connections from every loop to the next one.
 func (s *Server) ShuffleConnections() {
@@ -117,4 +121,34 @@ func (s *Server) AllowLoops(n int) {
 	s.loopsMu.Lock()
 	defer s.loopsMu.Unlock()
 	s.maxLoops = n
+}
+
+// Flying counts connections whose commands other nodes execute.
+func (s *Server) Flying() int {
+	var n atomic.Int64
+	for i := range s.startedLoops() {
+		s.onLoop(i, func(l *loop) {
+			for _, c := range l.conns {
+				if c.net.flying {
+					n.Add(1)
+				}
+			}
+		})
+	}
+	return int(n.Load())
+}
+
+// AllSent tells whether links hold nothing back that clients sent.
+func (s *Server) AllSent() bool {
+	var kept atomic.Int64
+	for i := range s.startedLoops() {
+		s.onLoop(i, func(l *loop) {
+			for k := range l.allLinks {
+				k.mu.Lock()
+				kept.Add(k.queued - k.started)
+				k.mu.Unlock()
+			}
+		})
+	}
+	return kept.Load() == 0
 }

@@ -7,9 +7,14 @@ func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
 	rt := l.routeOf(c, cmd, args)
 	data := rt.slot >= 0 || rt.whole || cmd == commandExec
 	queued := c.multi.active && cmd.flags&flagDirect == 0
-	switch {
-	case data && !l.lease.alive:
+	if data && !l.lease.alive {
 		l.refuse(c, cmd, errLeaseLost)
+		return false
+	}
+	if pass, handled := l.proxies(c, cmd, args, rt, queued); handled {
+		return pass
+	}
+	switch {
 	case rt.ruling == await && !queued:
 		return l.gateWaits(c, cmd, pos)
 	case rt.ruling == moved || rt.ruling == ask:
@@ -53,7 +58,9 @@ func (l *loop) gateWaits(c *conn, cmd *command, pos int) bool {
 	if n.waitUntil == 0 {
 		n.waitUntil = l.now + l.srv.cfg.ClusterWait.Milliseconds()
 	}
-	if l.now >= n.waitUntil || l.stop {
+	// Behind a command that another node forwarded stand those of many clients:
+	// it waits there instead.
+	if l.now >= n.waitUntil || l.stop || c.inner {
 		l.refuse(c, cmd, errRecovering)
 		return false
 	}

@@ -68,6 +68,12 @@ func (l *loop) lookAtCluster() {
 	if len(l.waiting) > 0 && (changed || l.stop || l.now >= l.waitUntil) {
 		l.goOnWaiting()
 	}
+	if changed {
+		l.closeDeadLinks()
+	}
+	if len(l.retries) > 0 && (changed || l.stop || l.now >= l.retryAt) {
+		l.tryAgain()
+	}
 	if len(l.held) > 0 && (changed || l.now-l.lease.asked >= sweepMillis) && !l.stillAlive() {
 		l.dropHeld()
 	}
@@ -79,6 +85,9 @@ func (l *loop) clusterPatience(usual int) int {
 	until := int64(never)
 	if len(l.waiting) > 0 {
 		until = max(l.waitUntil-l.now, 1)
+	}
+	if len(l.retries) > 0 {
+		until = min(until, max(l.retryAt-l.now, 1))
 	}
 	if len(l.held) > 0 {
 		until = min(until, sweepMillis)

@@ -71,10 +71,16 @@ type loop struct {
 
 	routing   *Routing // of this round; nil: no cluster
 	lease     leaseView
-	exposed   bool        // replies of this round tell of data
-	waiting   []*conn     // until the routing changes
-	waitUntil int64       // when the first of them has waited long enough
-	rerouted  atomic.Bool // the routing changed
+	exposed   bool               // replies of this round tell of data
+	waiting   []*conn            // until the routing changes
+	waitUntil int64              // when the first of them has waited long enough
+	rerouted  atomic.Bool        // the routing changed
+	links     map[linkKey]*link  // to other nodes, for all clients
+	allLinks  map[*link]struct{} // and those of single clients
+	retries   []*parcel          // to be sent again
+	retryAt   int64              // when, if nothing is heard before
+	departed  int64              // hops so far
+	pass      int64              // tries so far
 
 	parks    []*park // fetches to start when the round is over
 	arrived  []*park // fetches that are there
@@ -107,7 +113,7 @@ func (s *Server) newLoop(id int) (*loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loop{srv: s, id: id, sess: sess, window: make([]byte, windowBytes), wg: &s.loopsDone, waitUntil: never}
+	l := &loop{srv: s, id: id, sess: sess, window: make([]byte, windowBytes), wg: &s.loopsDone, waitUntil: never, retryAt: never}
 	if err := l.poller.open(eventsAtOnce); err != nil {
 		sess.Close()
 		return nil, err
@@ -142,6 +148,7 @@ func (l *loop) yield() {
 
 // release gives back what the loop holds.
 func (l *loop) release() {
+	l.closeLinks()
 	l.abandonParked()
 	l.closeListeners()
 	l.sess.Close()

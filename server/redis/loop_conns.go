@@ -81,13 +81,14 @@ func (l *loop) discard(c *conn) {
 	l.pool.put(c.out.Swap(nil))
 	c.net.sent = 0
 	c.multi = multiState{}
+	c.unpin()
 }
 
 // movable reports that c can be served by another loop: nothing of it is
 // under way here.
 func (c *conn) movable() bool {
 	n := &c.net
-	return !n.waits() && !n.more && n.told == 0 && !n.eof && !n.queued && n.held == 0 && c.unsent() == 0 && n.failure == nil
+	return !n.waits() && !n.flying && c.pin == nil && !n.more && n.told == 0 && !n.eof && !n.queued && n.held == 0 && c.unsent() == 0 && n.failure == nil
 }
 
 // moveTo hands up to n connections over to another loop.

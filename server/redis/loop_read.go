@@ -184,7 +184,11 @@ func (l *loop) protocolError(c *conn, err error) {
 	}
 	l.srv.totals.protocolErrors.Add(1)
 	l.srv.log.Info("protocol error from client", "client", c.addr, "id", c.id, "error", string(protocol))
+	start := c.out.Len()
 	c.out.Error("ERR " + protocol.Error())
+	if c.net.flying {
+		l.tuck(c, start)
+	}
 	c.closing = true
 }
 

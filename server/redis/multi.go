@@ -37,6 +37,7 @@ func (cn *conn) endMulti() {
 }
 
 func (cn *conn) unwatch() {
+	cn.unpin()
 	clear(cn.multi.watch)
 	cn.multi.watch = cn.multi.watch[:0]
 }

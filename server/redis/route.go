@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -21,10 +22,11 @@ const (
 // route is where a command belongs.
 type route struct {
 	ruling
-	slot  int         // of its keys; -1: it has none
-	to    view.NodeID // whom moved and ask mean
-	text  string      // why it is refused
-	whole bool        // it is about a database, not about keys
+	slot  int          // of its keys; -1: it has none
+	place record.Place // of the first of them
+	to    view.NodeID  // whom moved and ask mean
+	text  string       // why it is refused
+	whole bool         // it is about a database, not about keys
 }
 
 // Refusals of a cluster, in Redis' words where Redis has any.
@@ -53,13 +55,14 @@ type routeSearch struct {
 // routeOf finds where a command belongs. EXEC is all that it will run.
 func (l *loop) routeOf(c *conn, cmd *command, args [][]byte) route {
 	s := routeSearch{r: l.routing, ss: l.sess, db: c.db, asking: c.asking, route: route{slot: -1}}
-	if cmd == commandExec {
+	switch {
+	case cmd != commandExec:
+		s.command(cmd, args)
+	case c.multi.active && !c.multi.dirty:
 		for _, q := range c.multi.queue {
 			s.command(q.cmd, q.args)
 		}
 		s.watched(c.multi.watch)
-	} else {
-		s.command(cmd, args)
 	}
 	return s.conclude()
 }
@@ -99,7 +102,7 @@ func (s *routeSearch) key(key []byte) {
 	}
 	switch {
 	case s.keys == 0:
-		s.slot, s.state, s.to = slot, state, to
+		s.slot, s.place, s.state, s.to = slot, k.Place, state, to
 	case s.state == state && s.to == to:
 	case s.state == slotMine && state == slotRecovering:
 		s.state = state

@@ -19,7 +19,7 @@ func redisID(n view.NodeID) string {
 
 // endpoint is where clients of a kind, encrypted or not, reach a node.
 func (n *Node) endpoint(tls bool) string {
-	if tls && n.TLSAddress != "" {
+	if tls && n.TLSAddress != "" || n.Address == "" {
 		return n.TLSAddress
 	}
 	return n.Address
@@ -38,7 +38,7 @@ func (n *Node) hostPort(tls bool) (host string, port int) {
 // node is what is known of a node; ok is false if clients cannot reach it.
 func (r *Routing) node(id view.NodeID) (n Node, ok bool) {
 	n, ok = r.nodes[id]
-	return n, ok && n.Address != ""
+	return n, ok && n.endpoint(false) != ""
 }
 
 // sorted is all nodes in the order of their names.

@@ -45,7 +45,8 @@ type Server struct {
 	running   bool
 	stopping  bool
 
-	unsubscribe func() // from the cluster's news
+	links       sync.WaitGroup // connections to other nodes
+	unsubscribe func()         // from the cluster's news
 
 	shutdownOnce sync.Once
 	shutdown     chan struct{} // closed when a client sent SHUTDOWN
@@ -203,6 +204,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.loopsDone.Wait()
+		s.links.Wait()
 		s.tls.wait()
 		close(done)
 	}()

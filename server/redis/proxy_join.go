@@ -1,0 +1,154 @@
+package redis
+
+import (
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/wire/resp"
+)
+
+// joins are the commands on many keys that may be divided by key, and how one
+// answer is made of the parts'. The parts are executed on their own: other clients
+// may see some of them done and others not.
+var joins = map[string]func(replies [][]byte) []byte{
+	"mget":   joinElements,
+	"mset":   joinOK,
+	"del":    joinSum,
+	"unlink": joinSum,
+	"exists": joinSum,
+	"touch":  joinSum,
+}
+
+// spreads are the commands that go to all nodes.
+var spreads = map[string]func(replies [][]byte) []byte{
+	"dbsize":    joinSum,
+	"keys":      joinElements,
+	"flushall":  joinOK,
+	"flushdb":   joinOK,
+	"randomkey": joinAny,
+}
+
+func (cmd *command) divides() bool { return joins[cmd.name] != nil }
+
+// divide sends each key of a command to its owner.
+func (l *loop) divide(c *conn, cmd *command, args [][]byte) {
+	h := &hop{c: c, write: cmd.flags&flagWrite != 0, join: joins[cmd.name]}
+	for i := 1; i < len(args); i += cmd.step {
+		body := append([][]byte{args[0]}, args[i:i+cmd.step]...)
+		h.parts = append(h.parts, &parcel{
+			place: l.sess.Key(c.db, args[i]).Place, body: resp.AppendCommand(nil, body...), replies: 1,
+		})
+	}
+	l.tally.ran(cmd)
+	l.depart(h)
+}
+
+// spread sends a command on a whole database to all nodes that own a part of
+// it, and SCAN from one to the next. It returns false where the command's own
+// handler has to say what is wrong with it.
+func (l *loop) spread(c *conn, cmd *command, args [][]byte) bool {
+	owners := l.routing.places.Owners()
+	h := &hop{c: c, write: cmd.flags&flagWrite != 0, join: spreads[cmd.name]}
+	switch {
+	case cmd.name == "scan":
+		if !h.scan(owners, args) {
+			return false
+		}
+	case h.join == nil || len(owners) == 0:
+		return false
+	default:
+		for _, n := range owners {
+			h.parts = append(h.parts, &parcel{node: n, body: resp.AppendCommand(nil, args...), replies: 1})
+		}
+	}
+	l.tally.ran(cmd)
+	l.depart(h)
+	return true
+}
+
+// nodeShift is where a proxy's cursor tells the node; a node's own are shorter.
+const nodeShift = 48
+
+// scan makes the hop a SCAN of the node that the cursor tells. When that has no
+// more, the next cursor is the beginning of the node behind it.
+func (h *hop) scan(owners []view.NodeID, args [][]byte) bool {
+	cursor, ok := parseCursor(args[1])
+	node := int(cursor >> nodeShift)
+	if !ok || node >= len(owners) {
+		return false
+	}
+	own := append([][]byte(nil), args...)
+	own[1] = strconv.AppendUint(nil, cursor&(1<<nodeShift-1), 10)
+	h.parts = []*parcel{{node: owners[node], body: resp.AppendCommand(nil, own...), replies: 1}}
+	h.join = func(replies [][]byte) []byte {
+		elems, ok := resp.Elements(replies[0])
+		if !ok || len(elems) != 2 {
+			return replies[0]
+		}
+		next := bulkNumber(elems[0])
+		switch {
+		case next != 0:
+			next |= uint64(node) << nodeShift
+		case node+1 < len(owners):
+			next = uint64(node+1) << nodeShift
+		}
+		var w resp.Writer
+		w.Array(2)
+		w.Bulk(strconv.AppendUint(nil, next, 10))
+		w.Raw(elems[1])
+		return w.Bytes()
+	}
+	return true
+}
+
+// bulkNumber reads a bulk string, as it came over the wire, as a number.
+func bulkNumber(raw []byte) uint64 {
+	for i := range raw {
+		if raw[i] == '\n' {
+			n, _ := parseDigits(raw[i+1 : len(raw)-2])
+			return n
+		}
+	}
+	return 0
+}
+
+func joinOK([][]byte) []byte { return []byte("+OK\r\n") }
+
+// joinSum adds integers.
+func joinSum(replies [][]byte) []byte {
+	sum := int64(0)
+	for _, r := range replies {
+		n, _ := parseInt(r[1 : len(r)-2])
+		sum += n
+	}
+	return append(strconv.AppendInt([]byte{':'}, sum, 10), '\r', '\n')
+}
+
+// joinElements makes one array of several.
+func joinElements(replies [][]byte) []byte {
+	n := 0
+	var all resp.Writer
+	for _, r := range replies {
+		elems, _ := resp.Elements(r)
+		n += len(elems)
+		for _, e := range elems {
+			all.Raw(e)
+		}
+	}
+	var w resp.Writer
+	w.Array(n)
+	w.Raw(all.Bytes())
+	return w.Bytes()
+}
+
+// joinAny is one of the replies that are not null, or a null.
+func joinAny(replies [][]byte) []byte {
+	first := rand.IntN(len(replies))
+	for i := range replies {
+		if r := replies[(first+i)%len(replies)]; string(r) != "$-1\r\n" && string(r) != "_\r\n" {
+			return r
+		}
+	}
+	return replies[0]
+}
