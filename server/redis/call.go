@@ -31,6 +31,9 @@ const (
 	// reply, fetches what the session missed, and runs the handler again from
 	// its start; meanwhile the connection waits and the others go on.
 	cold
+	// later: something runs in the background that the handler started. The loop
+	// discards the reply and runs the handler again when it is told to.
+	later
 )
 
 // handler runs one command. Arity, authentication and the memory limit were

@@ -220,3 +220,38 @@ func TestHeldAnswersAreDroppedWhenTheLeaseEnds(t *testing.T) {
 		n.dead.Store(false)
 	}
 }
+
+// A flush deletes key by key in a cluster: its client waits, others go on, and in a
+// transaction it happens once.
+func TestFlushingWaitsInTheBackground(t *testing.T) {
+	tw := newTownOn(t, 1, redis.Config{Loops: 1}, func() store.Options {
+		return store.Options{Dir: t.TempDir(), Durability: store.EverySec, Cluster: true}
+	})
+	c, other := tw.dial(0), tw.dial(0)
+	const keys = 20_000
+	var commands [][]string
+	for i := range keys {
+		commands = append(commands, []string{"set", fmt.Sprint("key:", i), "1"})
+	}
+	converseAll(t, c, commands)
+	for _, flush := range []string{"flushall", "flushdb"} {
+		must(t, c.sendAll([][]string{{"set", "{a}1", "1"}, {flush}, {"dbsize"}, {"incr", "{a}n"}}))
+		if got := ask(t, other, "ping"); got != "PONG" {
+			t.Fatal(got)
+		}
+		for _, want := range []string{"OK", "OK", "0", "1"} {
+			if r, err := c.receive(); err != nil || r.text != want {
+				t.Fatalf("%+v, %v; want %s", r, err, want)
+			}
+		}
+	}
+	must(t, c.sendAll([][]string{{"multi"}, {"incr", "{a}n"}, {"flushall"}, {"incr", "{a}n"}, {"dbsize"}, {"exec"}}))
+	for range 5 {
+		if _, err := c.receive(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := c.receive(); err != nil || flat(r) != "[2 OK 1 1]" {
+		t.Fatalf("EXEC: %s, %v", flat(r), err)
+	}
+}

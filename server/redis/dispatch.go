@@ -57,10 +57,18 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 	case l.pause.until != 0 && l.postpones(c, cmd):
 		l.postpone(c, pos)
 		return false
-	case l.invoke(c, cmd, args, size) == cold:
-		c.out.Truncate(start)
-		l.parkCommand(c, pos)
-		return false
+	default:
+		switch l.invoke(c, cmd, args, size) {
+		case cold:
+			c.out.Truncate(start)
+			l.parkCommand(c, pos)
+			return false
+		case later:
+			c.out.Truncate(start)
+			l.setInput(c, c.net.window[pos:])
+			c.net.parked = true
+			return false
+		}
 	}
 	if c.asking && cmd != commandAsking && !c.multi.active {
 		c.asking = false
@@ -123,8 +131,8 @@ func (l *loop) invoke(c *conn, cmd *command, args [][]byte, size int) verdict {
 	} else {
 		v = l.timed(cmd)
 	}
-	if v == cold {
-		return cold
+	if v != done {
+		return v
 	}
 	l.tally.ran(cmd)
 	c.net.bulky = c.out.Len()-start > bulkyBytes
@@ -139,8 +147,8 @@ func (l *loop) invoke(c *conn, cmd *command, args [][]byte, size int) verdict {
 func (l *loop) timed(cmd *command) verdict {
 	began := l.load.clock()
 	v := cmd.run(&l.call)
-	if v == cold {
-		return cold
+	if v != done {
+		return v
 	}
 	nanos := l.load.clock() - began
 	l.tally.took(cmd, nanos)

@@ -30,8 +30,11 @@ func exec(c *call) verdict {
 	cmd, args, mark := c.cmd, c.args, c.out.Len()
 	outcome := c.execQueue(m.queue, &c.conn.resume.exec)
 	c.cmd, c.args, c.db = cmd, args, c.conn.db
-	if outcome == execCold {
+	switch outcome {
+	case execCold:
 		return cold
+	case execLater:
+		return later
 	}
 	if outcome == execStale {
 		c.out.Truncate(mark)
@@ -47,6 +50,7 @@ type execOutcome uint8
 const (
 	execDone  execOutcome = iota
 	execCold              // a key is cold; nothing of this part has happened
+	execLater             // something runs in the background; nothing of this part has happened
 	execStale             // a watched key has changed; nothing has happened at all
 )
 
@@ -99,8 +103,11 @@ func (c *call) execPart(part []queued, watch []watched) execOutcome {
 	if outcome := c.execLocked(nil, watch); outcome != execDone {
 		return outcome
 	}
-	if c.runQueued(part[0]) == cold {
+	switch c.runQueued(part[0]) {
+	case cold:
 		return execCold
+	case later:
+		return execLater
 	}
 	return execDone
 }

@@ -1,11 +1,13 @@
 package redis
 
 // resumption is what a command keeps on its connection while it waits for cold
-// keys. Most commands keep nothing: they run again from their start. These two
-// cannot, for one would never end and the other would act twice.
+// keys, or for its work in the background. Most commands keep nothing: they run again from
+// their start. These cannot, for they would never end or act twice.
 type resumption struct {
 	keys keysProgress
 	exec execProgress
+
+	flush *flushing // under way, or done and not answered
 }
 
 // giveUp forgets a command that waited for cold keys and could not have them. It
