@@ -16,7 +16,7 @@ type Future struct {
 	over   bool
 	result Result
 	err    error
-	done   chan struct{}           // made when somebody asks for it
+	done   chan struct{}         // made when somebody asks for it
 	then   []func(Result, error) // called once it is over
 }
 

@@ -50,9 +50,11 @@ type session struct {
 type batch struct {
 	number uint32
 	calls  []*call // nil: not in this batch any more
-	left   int // calls that are not answered
+	left   int     // calls that are not answered
 	bytes  int
 	sent   time.Time
+	// revision is that of the map by which it was sent.
+	revision uint64
 }
 
 // answer is a call with its result.
@@ -271,7 +273,7 @@ func (s *session) encode(b []byte) []byte {
 		s.touch()
 	}
 	s.number++
-	bt := &batch{number: s.number, calls: append([]*call(nil), s.queue[:n]...), left: n, bytes: size, sent: time.Now()}
+	bt := &batch{number: s.number, calls: append([]*call(nil), s.queue[:n]...), left: n, bytes: size, sent: time.Now(), revision: s.routes.Revision}
 	s.batches[bt.number] = bt
 	s.unheard += size
 	b, start := wire.BeginBatch(b, &wire.Batch{
@@ -410,9 +412,13 @@ func (s *session) stale(in *input, body []byte) error {
 		return fmt.Errorf("the server rejected batch %d, which it was not sent", st.Number)
 	}
 	calls := s.unsent(bt)
+	ahead := m.Revision > bt.revision
 	s.mu.Unlock()
 	s.c.learn(routesOf(m, s.address))
 	for _, cl := range calls {
+		if ahead {
+			cl.attempts = 0 // Something has changed: there is no reason to wait.
+		}
 		s.c.again(cl, errStale)
 	}
 	s.mu.Lock()

@@ -156,4 +156,3 @@ func (w *worker) putAll(op *wire.Op) (wire.Result, store.Status) {
 	}
 	return wire.Result{}, w.sess.Commit()
 }
-

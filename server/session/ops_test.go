@@ -34,7 +34,7 @@ func TestWhatIsPutIsRead(t *testing.T) {
 	each(t, func(t *testing.T, c *client.Client) {
 		ctx := t.Context()
 		var puts, gets []*client.Future
-		for i := range 1000 {
+		for i := range 300 {
 			key := fmt.Append(nil, "key", i)
 			puts = append(puts, c.Put(ctx, 3, key, key))
 		}
@@ -43,12 +43,12 @@ func TestWhatIsPutIsRead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i := range 1100 {
+		for i := range 400 {
 			gets = append(gets, c.Get(ctx, 3, fmt.Append(nil, "key", i)))
 		}
 		for i, f := range gets {
 			r, err := f.Wait()
-			if want := fmt.Sprint("key", i); i < 1000 && (err != nil || string(r.Value) != want || r.Version == 0) || i >= 1000 && !errors.Is(err, client.ErrNotFound) {
+			if want := fmt.Sprint("key", i); i < 300 && (err != nil || string(r.Value) != want || r.Version == 0) || i >= 300 && !errors.Is(err, client.ErrNotFound) {
 				t.Fatalf("%d: %q, %v", i, r.Value, err)
 			}
 		}
@@ -235,7 +235,7 @@ func TestAScanShowsEveryRecordOnce(t *testing.T) {
 	each(t, func(t *testing.T, c *client.Client) {
 		want := map[string]string{}
 		var puts []*client.Future
-		for i := range 3000 {
+		for i := range 600 {
 			k, v := fmt.Sprint("key", i), fmt.Sprint("value", i)
 			want[k] = v
 			puts = append(puts, c.Put(t.Context(), 2, []byte(k), []byte(v)), c.Put(t.Context(), 1, []byte(k), nil))
@@ -273,7 +273,7 @@ func TestAScanShowsEveryRecordOnce(t *testing.T) {
 
 func TestValuesMayBeLargerThanASegment(t *testing.T) {
 	each(t, func(t *testing.T, c *client.Client) {
-		large := bytes.Repeat([]byte("0123456789abcdef"), 5<<20/16)
+		large := bytes.Repeat([]byte("0123456789abcdef"), 3<<19/16)
 		run(t, c, []step{
 			{op: client.Put(0, []byte("large"), large)},
 			{op: client.Get(0, []byte("large")), value: string(large)},

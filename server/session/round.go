@@ -230,7 +230,7 @@ func (w *worker) elsewhere(op *wire.Op, places view.Ranges) {
 		w.answer(op, wire.Result{Status: wire.Moved})
 		return
 	}
-	if w.on.park != nil && !w.on.park.deadline.After(time.Now()) {
+	if w.srv.ending.Load() || w.on.park != nil && !w.on.park.deadline.After(time.Now()) {
 		w.answer(op, wire.Result{Status: wire.Busy})
 		return
 	}

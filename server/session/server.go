@@ -96,6 +96,7 @@ type Server struct {
 	conns     map[*conn]struct{}
 	listeners map[net.Listener]struct{}
 	stopping  bool
+	ending    atomic.Bool    // as stopping: operations do not wait for records to arrive any more
 	serving   sync.WaitGroup // connections
 	running   sync.WaitGroup // workers and who wakes them
 	stop      chan struct{}
@@ -217,6 +218,10 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.stopping
 	s.stopping = true
+	s.ending.Store(true)
+	for _, w := range s.workers {
+		w.look()
+	}
 	for l := range s.listeners {
 		_ = l.Close() // Accept tells what there is to tell.
 	}

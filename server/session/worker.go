@@ -29,8 +29,8 @@ type worker struct {
 
 	// The round.
 	routing *Routing
-	all     bool // every place may be served
-	on      target // whose operation it is
+	all     bool       // every place may be served
+	on      target     // whose operation it is
 	outs    []outgoing // of a round that goes on with what waited
 
 	ops   [window]wire.Op

@@ -1,0 +1,314 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/session"
+)
+
+// until waits for a condition.
+func until(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited for a minute: %s", what)
+		}
+	}
+}
+
+// TestNobodyExecutesInAViewThatIsOver moves ranges to and fro under load. A merge function of
+// each node's own checks that the key is the node's, which is so by the node's view until a cut
+// has passed.
+func TestNobodyExecutesInAViewThatIsOver(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	var wrong atomic.Int64
+	merge := func(n *worldNode) session.Merge {
+		return func(dst, old []byte, exists bool, operand []byte) ([]byte, error) {
+			if !n.may.Load().Contains(record.Place(binary.LittleEndian.Uint64(operand))) {
+				wrong.Add(1)
+			}
+			sum := int64(1)
+			if exists {
+				sum += int64(binary.LittleEndian.Uint64(old))
+			}
+			return append(dst, number(sum)...), nil
+		}
+	}
+	w := newWorldWith(t, store.Options{Dir: t.TempDir(), Durability: store.EverySec, SegmentBytes: 1 << 20}, session.Options{}, merge, "a", "b", "c")
+	c := dial(t, w.seeds(), client.Options{Workers: 2})
+	stopMoving := make(chan struct{})
+	var moving sync.WaitGroup
+	moves := 0
+	moving.Go(func() {
+		for {
+			select {
+			case <-stopMoving:
+				return
+			case <-time.After(time.Duration(random.IntN(3000)) * time.Microsecond):
+			}
+			first := record.Place(random.Uint64())
+			last := max(first, record.Place(random.Uint64()))
+			w.move(view.RangesOf(view.Range{First: first, Last: last}), []view.NodeID{"a", "b", "c"}[random.IntN(3)])
+			moves++
+		}
+	})
+	const keys, each = 50, 60
+	var all sync.WaitGroup
+	for k := range keys {
+		all.Go(func() {
+			key := fmt.Append(nil, "key", k)
+			operand := number(int64(record.PlaceOf(0, key)))
+			for range each {
+				if _, err := c.Do(t.Context(), client.Merge(0, key, "mine", operand)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	close(stopMoving)
+	moving.Wait()
+	for k := range keys {
+		if r, err := c.Do(t.Context(), client.Get(0, fmt.Append(nil, "key", k))); err != nil || r.Int() != each {
+			t.Fatalf("key%d is %d after %d merges, %v", k, r.Int(), each, err)
+		}
+	}
+	stats := c.Stats()
+	t.Logf("%d moves, %+v", moves, stats)
+	if wrong.Load() > 0 {
+		t.Fatalf("%d operations were executed by nodes that did not own their keys", wrong.Load())
+	}
+	if stats.Stale == 0 {
+		t.Fatal("no batch was ever stale: the test tests nothing")
+	}
+}
+
+func TestABatchInTheWrongViewIsRejectedWholeAndGoesToTheOwner(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{}, "a", "b")
+	c := dial(t, w.seeds(), client.Options{})
+	run(t, c, []step{{op: client.Put(0, []byte("k"), []byte("v"))}})
+	for _, to := range []view.NodeID{"a", "b", "a"} {
+		w.move(view.RangesOf(view.Whole), to)
+		run(t, c, []step{
+			{op: client.Get(0, []byte("k")), value: "v"},
+			{op: client.Put(0, []byte("k"), []byte("v"))},
+		})
+	}
+	if s := c.Stats(); s.Stale == 0 || s.Refreshes < 3 {
+		t.Fatalf("%+v", s)
+	}
+}
+
+func TestNothingIsAnsweredOnceTheLeaseIsOver(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{}, "a")
+	c := dial(t, w.seeds(), client.Options{Retry: 200 * time.Millisecond})
+	run(t, c, []step{{op: client.Put(0, []byte("k"), []byte("v"))}})
+	w.nodes["a"].gate.die()
+	if _, err := c.Do(t.Context(), client.Get(0, []byte("k"))); !errors.Is(err, client.ErrUnavailable) {
+		t.Fatalf("a read got %v", err)
+	}
+	if _, err := c.Do(t.Context(), client.Put(0, []byte("k"), []byte("w"))); !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrUnknownOutcome) {
+		t.Fatalf("a write got %v", err)
+	}
+	w.nodes["a"].gate.dead.Store(false)
+	run(t, c, []step{{op: client.Get(0, []byte("k")), value: "v"}})
+}
+
+// dyingGate loses its lease in the middle of every round: when its routing is asked for.
+type dyingGate struct{ *testGate }
+
+func (g dyingGate) Routing() *session.Routing {
+	defer g.dead.Store(true)
+	return g.testGate.Routing()
+}
+
+func TestALeaseThatEndsWhileABatchIsExecutedKeepsItsResultsBack(t *testing.T) {
+	st := openStore(t, store.Options{})
+	gate := &testGate{changed: make(chan struct{})}
+	gate.routing.Store(session.Alone().Routing())
+	_, addr := serve(t, st, session.Options{Gate: dyingGate{gate}})
+	gate.dead.Store(false)
+	c := dial(t, "ostro://"+addr, client.Options{Retry: 300 * time.Millisecond})
+	gate.dead.Store(false)
+	f := c.Put(t.Context(), 0, []byte("k"), []byte("v"))
+	var err error
+	until(t, "an end", func() bool {
+		gate.dead.Store(false) // So that rounds begin.
+		select {
+		case <-f.Done():
+			_, err = f.Wait()
+			return true
+		default:
+			return false
+		}
+	})
+	if !errors.Is(err, client.ErrUnknownOutcome) && !errors.Is(err, client.ErrUnavailable) {
+		t.Fatalf("the put was answered: %v", err)
+	}
+}
+
+func TestOperationsOnArrivingRecordsWaitAndOthersDoNot(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{}, "a")
+	half := view.RangesOf(view.Range{First: 1 << 63, Last: view.Whole.Last})
+	var here, arriving []byte
+	for i := 0; here == nil || arriving == nil; i++ {
+		key := fmt.Append(nil, "key", i)
+		if half.Contains(record.PlaceOf(0, key)) {
+			arriving = key
+		} else {
+			here = key
+		}
+	}
+	w.show("a", half)
+	c := dial(t, w.seeds(), client.Options{})
+	ctx := t.Context()
+	waits := []*client.Future{
+		c.Put(ctx, 0, arriving, []byte("v")),
+		c.Go(ctx, client.Add(0, append(arriving[:len(arriving):len(arriving)], 'x'), 0)), // Perhaps not among them.
+	}
+	run(t, c, []step{{op: client.Put(0, here, []byte("v"))}, {op: client.Get(0, here), value: "v"}})
+	multi := make(chan error, 1)
+	go func() {
+		values, err := c.MultiGet(ctx, 0, [][]byte{here, arriving})
+		if err == nil {
+			err = errors.Join(values[0].Err, values[1].Err)
+		}
+		multi <- err
+	}()
+	until(t, "the operations wait", func() bool { return w.nodes["a"].srv.Metrics().Waited >= 2 })
+	select {
+	case <-waits[0].Done():
+		t.Fatal("the put did not wait for its records")
+	case err := <-multi:
+		t.Fatalf("the multi-get did not wait for its records: %v", err)
+	default:
+	}
+	w.show("a", nil)
+	for _, f := range waits {
+		if _, err := f.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-multi; err != nil && !errors.Is(err, client.ErrNotFound) {
+		t.Fatal(err)
+	}
+	run(t, c, []step{{op: client.Get(0, arriving), value: "v"}})
+}
+
+func TestAnOperationThatWaitedMovesWithItsRange(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{}, "a", "b")
+	w.move(view.RangesOf(view.Whole), "a")
+	w.show("a", view.RangesOf(view.Whole))
+	c := dial(t, w.seeds(), client.Options{})
+	f := c.Put(t.Context(), 0, []byte("k"), []byte("v"))
+	until(t, "the put waits", func() bool { return w.nodes["a"].srv.Metrics().Waited == 1 })
+	w.move(view.RangesOf(view.Whole), "b")
+	if _, err := f.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if m := w.nodes["a"].srv.Metrics(); m.Moved != 1 {
+		t.Fatalf("%+v", m)
+	}
+}
+
+func TestAnOperationWaitsOnlySoLong(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{WaitLimit: 50 * time.Millisecond}, "a")
+	w.show("a", view.RangesOf(view.Whole))
+	c := dial(t, w.seeds(), client.Options{Retry: 300 * time.Millisecond})
+	if _, err := c.Do(t.Context(), client.Put(0, []byte("k"), nil)); !errors.Is(err, client.ErrUnavailable) {
+		t.Fatal(err)
+	}
+}
+
+func TestAScanGoesOverAllNodesWhileRangesMove(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{}, "a", "b", "c")
+	c := dial(t, w.seeds(), client.Options{})
+	want := map[string]bool{}
+	var puts []*client.Future
+	for i := range 2000 {
+		key := fmt.Sprint("key", i)
+		want[key] = true
+		puts = append(puts, c.Put(t.Context(), 0, []byte(key), nil))
+	}
+	for _, f := range puts {
+		if _, err := f.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[string]bool{}
+	n := 0
+	for rec, err := range c.Scan(t.Context(), 0, client.ScanOptions{Page: 100}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[string(rec.Key)] = true
+		if n++; n%400 == 0 && n < 4000 {
+			w.move(view.RangesOf(view.Range{First: record.Place(n) << 52, Last: view.Whole.Last}), []view.NodeID{"a", "b", "c"}[n/400%3])
+		}
+	}
+	for k := range want {
+		if !got[k] {
+			t.Fatalf("%s was not shown", k)
+		}
+	}
+}
+
+func TestManyKeysGoToAllTheirOwners(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{}, "a", "b", "c")
+	c := dial(t, w.seeds(), client.Options{})
+	var keys [][]byte
+	var entries []client.Entry
+	for i := range 300 {
+		keys = append(keys, fmt.Append(nil, "key", i))
+		entries = append(entries, client.Entry{Key: keys[i], Value: keys[i]})
+	}
+	for round := range 3 {
+		if err := c.MultiPut(t.Context(), 0, entries...); err != nil {
+			t.Fatal(err)
+		}
+		w.move(view.RangesOf(view.Range{First: record.Place(round) << 62, Last: view.Whole.Last}), "b")
+		values, err := c.MultiGet(t.Context(), 0, keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			if v.Err != nil || string(v.Value) != string(keys[i]) {
+				t.Fatalf("%s is %q, %v", keys[i], v.Value, v.Err)
+			}
+		}
+	}
+	for id, n := range w.nodes {
+		if id != "b" && n.srv.Metrics().Operations == 0 {
+			t.Fatalf("node %s was never asked", id)
+		}
+	}
+}
+
+func TestAContextThatEndsEndsTheWait(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{}, "a")
+	w.show("a", view.RangesOf(view.Whole))
+	c := dial(t, w.seeds(), client.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := c.Do(ctx, client.Get(0, []byte("k"))); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if _, err := c.Get(ctx, 0, []byte("k")).Wait(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+}
