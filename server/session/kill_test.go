@@ -139,7 +139,7 @@ func TestAConnectionMayDieAtEveryBorderOfAFrame(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cut := func(name string, plan func(c *cutConn)) {
+	cut := func(name string, dies bool, plan func(c *cutConn)) {
 		t.Run(name, func(t *testing.T) {
 			var connections atomic.Int64
 			c, err := client.Dial(t.Context(), "ostro://"+addr, client.Options{Dial: dialer(func(n int, c *cutConn) {
@@ -155,13 +155,16 @@ func TestAConnectionMayDieAtEveryBorderOfAFrame(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Fatal(err)
 			}
+			if again := connections.Load() > 2; dies && !again {
+				t.Fatal("the session was not cut")
+			}
 		})
 	}
 	for _, at := range borders(t, noted.sent) {
-		cut(fmt.Sprint("sent ", at), func(c *cutConn) { c.write = at })
+		cut(fmt.Sprint("sent ", at), at < len(noted.sent), func(c *cutConn) { c.write = at })
 	}
 	for _, at := range borders(t, noted.got) {
-		cut(fmt.Sprint("received ", at), func(c *cutConn) { c.read = at })
+		cut(fmt.Sprint("received ", at), at < len(noted.got), func(c *cutConn) { c.read = at })
 	}
 }
 

@@ -66,9 +66,10 @@ func (w *worker) goOn() {
 	}
 	w.begin()
 	for _, p := range arrived {
-		w.sess.Resume(p.fetch)
-		w.again(p, p.fetch.Err())
-		w.resumed = append(w.resumed, p)
+		f := p.fetch // The park may get another.
+		w.resumed = append(w.resumed, f)
+		w.sess.Resume(f)
+		w.again(p, f.Err())
 	}
 	w.sess.Resume(nil)
 	for _, p := range waiting {

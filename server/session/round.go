@@ -66,9 +66,9 @@ func (w *worker) finish() store.Ticket {
 	ticket := w.sess.SealRound()
 	w.sess.End()
 	w.on = target{}
-	for i, p := range w.resumed {
+	for i, f := range w.resumed {
 		w.resumed[i] = nil
-		p.fetch.Release()
+		f.Release()
 	}
 	w.resumed = w.resumed[:0]
 	w.startFetches()

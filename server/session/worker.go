@@ -41,11 +41,11 @@ type worker struct {
 	rmw   rmw
 	tally tally
 
-	held     []held  // oldest first
-	arriving []*park // wait for records to arrive
-	fetching int     // parks whose I/O is under way
-	resumed  []*park // parks whose fetched records this round uses
-	starting []*park // parks whose I/O begins after the round
+	held     []held         // oldest first
+	arriving []*park        // wait for records to arrive
+	fetching int            // parks whose I/O is under way
+	resumed  []*store.Fetch // whose records this round uses
+	starting []*park        // parks whose I/O begins after the round
 }
 
 // target is who gets the result of the operation that is executed.
