@@ -71,12 +71,13 @@ func (p *Primary) closeSegment(g *openSegment) {
 	}
 	p.unpublish(g.id)
 	p.books.closed[g.id] = c
+	holders := slices.Clone(c.holders) // The books are the lock's from here on.
 	p.mu.Unlock()
 	p.end(streams...)
-	for _, n := range c.holders {
+	for _, n := range holders {
 		p.start(func(ctx context.Context) { p.closeAt(ctx, c, n) })
 	}
-	if len(c.holders) < p.o.Copies {
+	if len(holders) < p.o.Copies {
 		p.copier.wake()
 	}
 }
