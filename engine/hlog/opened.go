@@ -19,8 +19,10 @@ const (
 	reserveSegments = 2
 	// openRest bounds the pause between attempts to open a segment.
 	openRest = time.Second
-	// closePatience is how long Close waits for copies.
+	// closePatience is how long Close waits for copies, and dropPatience for others to
+	// drop theirs of segments that were never used.
 	closePatience = 3 * time.Second
+	dropPatience  = time.Second
 )
 
 // spareSegments is how many segments are kept ready. With a replicator all
@@ -206,7 +208,7 @@ func (l *Log) discardSpares() error {
 			all = append(all, <-ready)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	ctx, cancel := context.WithTimeout(context.Background(), dropPatience)
 	defer cancel()
 	if l.Last() > l.Copied() {
 		cancel() // Nobody answered until now.
