@@ -51,7 +51,7 @@ func (l *life) newPrimary() (*replica.Primary, error) {
 		Self: l.id.Node, Members: l.members, Ledger: &l.ledger, Peers: l.pool,
 		Device: l.device, Mode: replica.Mode(l.cfg.Replication),
 		Copies: l.settings.Replicas - 1, Version: log.ReplicaVersion, HadCopies: log.Copies, Backups: log.Backups,
-		OpenTimeout: time.Second, // The first one makes queue pairs, too.
+		OpenTimeout: 2 * time.Second, // The first one makes queue pairs, too, and disks may be slow.
 		Log:         l.log.With("part", "primary"),
 	})
 	return l.primary, nil

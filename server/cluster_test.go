@@ -53,6 +53,8 @@ type world struct {
 	ports map[string][2]*port.Reservation
 	log   *slog.Logger
 	first int // how many nodes share the keys at first
+
+	replication string
 }
 
 func newWorld(t *testing.T) *world {
@@ -96,6 +98,9 @@ func (w *world) config(name string) server.Config {
 	c.MemoryLimit = server.Budget{Bytes: 32 << 20}
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
+	if w.replication != "" {
+		c.Replication = w.replication
+	}
 	c.Loops = 1
 	return c
 }
@@ -248,8 +253,7 @@ func TestHeirsHaveEverythingThatADeadNodeAcknowledged(t *testing.T) {
 	w.await("copies", copied)
 	c := w.client("n1", "n2", "n3", "n4")
 	w.write(c, 0, 2000)
-	w.nodes["n2"].Drop()
-	delete(w.nodes, "n2")
+	w.drop("n2")
 	w.await("heirs", func(s *meta.Snapshot) bool { return settled(s) && len(s.Map.Ranges("n2")) == 0 })
 	c = w.client("n1", "n3", "n4")
 	w.check(c, 0, 2000)

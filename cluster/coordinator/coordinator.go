@@ -55,7 +55,7 @@ type Options struct {
 	// Quiet is how long no node may have come before the space is dealt out, unless
 	// the settings say how many to wait for; 3 s if zero.
 	Quiet time.Duration
-	// Patience is how long a new coordinator that finds most owners dead waits
+	// Patience is how long a new coordinator that finds most nodes dead waits
 	// for them: it is more likely that a cluster starts than that most of it died. 10 s if zero.
 	Patience time.Duration
 	// Retry is the pause after which what did not work is tried again; 300 ms if zero.
@@ -189,10 +189,16 @@ func (c *coordinator) sleep(ctx context.Context, changed <-chan struct{}) error 
 
 // begin decides whether this looks like a cluster that starts.
 func (c *coordinator) begin(s *meta.Snapshot) {
-	if owners := len(s.Map.Owners()); 2*len(s.Dead()) > owners {
+	known := 0
+	for n := range s.Nodes {
+		if !s.Lost(n) {
+			known++
+		}
+	}
+	if len(s.Dead()) > 0 && 2*len(s.Alive) < known {
 		c.patientUntil = c.now().Add(c.Patience)
 		c.Log.Info("most nodes are not there: the cluster seems to start, so they are waited for",
-			"dead", len(s.Dead()), "of", owners, "for", c.Patience.String())
+			"living", len(s.Alive), "of", known, "for", c.Patience.String())
 	}
 }
 

@@ -19,7 +19,7 @@ func (c *coordinator) deaths(ctx context.Context, s *meta.Snapshot) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	if left := c.patientUntil.Sub(c.now()); left > 0 {
+	if c.now().Before(c.patientUntil) {
 		c.again = true
 		return nil
 	}

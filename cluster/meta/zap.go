@@ -9,7 +9,8 @@ import (
 )
 
 // zapTo is a logger for etcd's code that speaks through log. etcd tells of its
-// everyday life at Info and of every lost connection at Warn: both go one level down.
+// everyday life at Info, and at Warn of every attempt to reach a server that is away, many times a
+// second: both are details here. Who depends on etcd says so when it does not answer.
 func zapTo(log *slog.Logger) *zap.Logger {
 	return zap.New(slogCore{log.With("from", "etcd")})
 }
@@ -17,11 +18,8 @@ func zapTo(log *slog.Logger) *zap.Logger {
 type slogCore struct{ log *slog.Logger }
 
 func quieter(l zapcore.Level) slog.Level {
-	switch {
-	case l >= zapcore.ErrorLevel:
+	if l >= zapcore.ErrorLevel {
 		return slog.LevelWarn
-	case l == zapcore.WarnLevel:
-		return slog.LevelInfo
 	}
 	return slog.LevelDebug
 }

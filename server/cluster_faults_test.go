@@ -1,0 +1,229 @@
+package server_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+// drop kills nodes, all at once.
+func (w *world) drop(names ...string) {
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(w.nodes[name].Drop)
+		delete(w.nodes, name)
+	}
+	all.Wait()
+}
+
+// revoke ends a node's lease in etcd while the node knows of nothing.
+func (w *world) revoke(name string) {
+	w.t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd().Addr()}})
+	w.must(err)
+	defer c.Close()
+	key := "/ostro/" + w.url[strings.LastIndex(w.url, "/")+1:] + "/alive/" + name
+	got, err := c.Get(patient(w.t), key)
+	w.must(err)
+	if len(got.Kvs) != 1 {
+		w.t.Fatalf("%s has no lease", name)
+	}
+	_, err = c.Revoke(patient(w.t), clientv3.LeaseID(got.Kvs[0].Lease))
+	w.must(err)
+}
+
+// all names the nodes that run.
+func (w *world) all() (names []string) {
+	for name := range w.nodes {
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestAClusterThatWasKilledWholeComesBackWithEverything(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	w := newWorld(t)
+	names := []string{"n1", "n2", "n3", "n4"}
+	w.start(names...)
+	w.await("copies", copied)
+	w.write(w.client(names...), 0, 3000)
+	w.drop(names...)
+	random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	w.start(names...)
+	w.await("all of them", func(s *meta.Snapshot) bool { return settled(s) && len(s.Alive) == 4 })
+	c := w.client(names...)
+	w.check(c, 0, 3000)
+	w.write(c, 3000, 3500)
+	w.check(c, 0, 3500)
+}
+
+func TestANodeWhoseLeaseWasDroppedServesAgainOrBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3", "n4")
+	w.await("copies", copied)
+	w.write(w.client("n1"), 0, 1000)
+	s := w.cache.Snapshot()
+	w.revoke("n3")
+	w.await("its end", func(now *meta.Snapshot) bool { return now.Revision > s.Revision && !now.IsAlive("n3") })
+	// Whoever is faster, the node or the coordinator: both ends are good.
+	w.await("its return", func(s *meta.Snapshot) bool { return settled(s) && len(s.Alive) == 4 })
+	c := w.client("n1", "n2", "n4")
+	w.check(c, 0, 1000)
+	w.write(c, 1000, 1500)
+	w.check(c, 0, 1500)
+}
+
+func TestADrainedNodeGivesAllToOthersAndStays(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3", "n4")
+	w.await("copies", copied)
+	w.write(w.client("n1"), 0, 1000)
+	w.must(w.meta.Wish(patient(t), "n2", meta.Wish{Act: meta.Drain}))
+	w.must(w.meta.Fulfil(patient(t), "n2", func(why string) { t.Log(why) }))
+	s := w.await("its return", func(s *meta.Snapshot) bool { return settled(s) && s.IsAlive("n2") })
+	if len(s.Map.Ranges("n2")) != 0 {
+		t.Fatalf("n2 has %v", s.Map.Ranges("n2"))
+	}
+	for id, l := range s.Logs {
+		for _, b := range l.Backups {
+			if b == "n2" && !l.Retired {
+				t.Fatalf("the log %x of %s counts on n2", id, l.Node)
+			}
+		}
+	}
+	w.check(w.client("n1", "n3"), 0, 1000)
+	w.must(w.nodes["n2"].Stop(patient(t)))
+	delete(w.nodes, "n2")
+	w.must(w.meta.Wish(patient(t), "n2", meta.Wish{Act: meta.Remove}))
+	w.must(w.meta.Fulfil(patient(t), "n2", nil))
+	w.check(w.client("n1", "n3"), 0, 1000)
+}
+
+func TestANodeAloneKeepsItsKeys(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1")
+	w.write(w.client("n1"), 0, 500)
+	w.must(w.nodes["n1"].Stop(patient(t)))
+	w.start("n1")
+	w.check(w.client("n1"), 0, 500)
+	w.drop("n1")
+	w.start("n1")
+	w.check(w.client("n1"), 0, 500)
+	// Others make it a cluster whose keys have copies.
+	w.start("n2", "n3")
+	w.await("copies", copied)
+	w.drop("n1")
+	w.await("heirs", func(s *meta.Snapshot) bool { return settled(s) && len(s.Map.Ranges("n1")) == 0 })
+	w.check(w.client("n2", "n3"), 0, 500)
+}
+
+func TestCallsReplicateAsOneSidedWritesDo(t *testing.T) {
+	w := newWorld(t)
+	w.replication = "rpc"
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	w.write(w.client("n1"), 0, 1000)
+	w.drop("n2")
+	w.await("heirs", func(s *meta.Snapshot) bool { return settled(s) && len(s.Map.Ranges("n2")) == 0 })
+	w.check(w.client("n1", "n3"), 0, 1000)
+}
+
+// After a loss of power a disk lacks what was not synced.
+func TestANodeBringsBackWhatItsMachineHasLost(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	w.write(w.client("n1"), 0, 2000)
+	// All at once, so that nobody takes over.
+	w.drop("n1", "n2", "n3")
+	for _, name := range []string{"n1", "n2", "n3"} {
+		w.loseTail(name)
+	}
+	w.start("n1", "n2", "n3")
+	w.check(w.client("n1", "n2", "n3"), 0, 2000)
+}
+
+// loseTail makes a node's disk and identity as they are after a loss of power: the newest segment
+// is empty, others lack their ends.
+func (w *world) loseTail(name string) {
+	w.t.Helper()
+	path := filepath.Join(w.dir, name, "node.json")
+	text, err := os.ReadFile(path)
+	w.must(err)
+	var id map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	w.must(d.Decode(&id))
+	id["boot"] = "another"
+	text, err = json.Marshal(id)
+	w.must(err)
+	w.must(os.WriteFile(path, text, 0o600))
+	files, err := filepath.Glob(filepath.Join(w.dir, name, "log", "segments", "*"))
+	w.must(err)
+	if len(files) == 0 {
+		w.t.Fatalf("%s has no segments", name)
+	}
+	for i, file := range files {
+		f, err := os.OpenFile(file, os.O_RDWR, 0)
+		w.must(err)
+		info, err := f.Stat()
+		w.must(err)
+		from := info.Size() / 4
+		if i == len(files)-1 {
+			from = 0
+		}
+		_, err = f.WriteAt(make([]byte, info.Size()-from), from)
+		w.must(err)
+		w.must(f.Close())
+	}
+}
+
+func TestAnHeirThatDiesToo(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3", "n4", "n5")
+	w.await("copies", copied)
+	w.write(w.client("n1"), 0, 2000)
+	log := w.cache.Snapshot().Nodes["n2"].Log
+	w.drop("n2")
+	s := w.await("the beginning of its recovery", func(s *meta.Snapshot) bool { return s.Logs[log].Retired })
+	heir := view.NodeID("n3")
+	if s.Coordinator == heir {
+		heir = "n4"
+	}
+	w.drop(string(heir))
+	w.await("heirs of both", func(s *meta.Snapshot) bool {
+		return settled(s) && len(s.Map.Ranges("n2"))+len(s.Map.Ranges(heir)) == 0
+	})
+	w.check(w.client(w.all()...), 0, 2000)
+}
+
+func TestTheCoordinatorDiesWithAnother(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3", "n4")
+	w.await("copies", copied)
+	w.write(w.client("n1"), 0, 1000)
+	began := time.Now()
+	first := string(w.cache.Snapshot().Coordinator)
+	w.drop(first)
+	s := w.await("heirs", func(s *meta.Snapshot) bool {
+		return settled(s) && len(s.Map.Ranges(view.NodeID(first))) == 0 && s.Coordinator != ""
+	})
+	t.Logf("after %v", time.Since(began))
+	if string(s.Coordinator) == first {
+		t.Fatalf("the coordinator is still %s", first)
+	}
+	w.check(w.client(w.all()...), 0, 1000)
+}
