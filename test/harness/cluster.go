@@ -234,9 +234,29 @@ func (c *Cluster) Owner(key string) (*Node, error) {
 // WaitHealthy waits until every key is served by a living node, and has all its copies.
 func (c *Cluster) WaitHealthy() error { return Eventually("the cluster is healthy", c.Unhealthy) }
 
+// Crashed is Hopeless if a process ended by itself.
+func (c *Cluster) Crashed() error {
+	all := []*Process{c.Etcd}
+	if c.NIC != nil {
+		all = append(all, c.NIC)
+	}
+	for _, n := range c.Nodes {
+		all = append(all, n.Process)
+	}
+	for _, p := range all {
+		if err := p.Crashed(); err != nil {
+			return Hopeless{err}
+		}
+	}
+	return nil
+}
+
 // Unhealthy says what is not as it should be. Nodes that do not run are no fault, if
 // others have taken their places.
 func (c *Cluster) Unhealthy() error {
+	if err := c.Crashed(); err != nil {
+		return err
+	}
 	s, err := c.Metadata()
 	if err != nil {
 		return err

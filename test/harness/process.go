@@ -2,10 +2,12 @@ package harness
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ type Process struct {
 
 	cmd    *exec.Cmd
 	exited chan struct{}
+	ending atomic.Bool // somebody asked it to end
 }
 
 // start runs the program. It ends with the test binary, whatever ends that.
@@ -43,7 +46,29 @@ func (p *Process) start(args ...string) error {
 		close(exited)
 	}()
 	p.cmd, p.exited = cmd, exited
+	p.ending.Store(false)
 	return nil
+}
+
+// Crashed says how the process ended if nobody had asked for that.
+func (p *Process) Crashed() error {
+	if p.cmd == nil || p.Running() || p.ending.Load() {
+		return nil
+	}
+	return fmt.Errorf("%s ended by itself (%s):\n%s", p.Name, p.cmd.ProcessState, p.lastWords())
+}
+
+// lastWords is a panic with its stack, or the end of the log.
+func (p *Process) lastWords() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	at := max(bytes.LastIndex(text, []byte("\nfatal error:")), bytes.LastIndex(text, []byte("\npanic:")))
+	if at < 0 {
+		return p.Tail(30)
+	}
+	return string(text[at:min(len(text), at+6000)])
 }
 
 // Running tells whether it was started and has not ended.
@@ -72,6 +97,7 @@ func (p *Process) Signal(s syscall.Signal) {
 // Kill ends the process by SIGKILL and waits for that.
 func (p *Process) Kill() {
 	if p.cmd != nil {
+		p.ending.Store(p.ending.Load() || p.Running())
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
@@ -79,6 +105,7 @@ func (p *Process) Kill() {
 
 // Terminate asks the process to stop, and waits until it has.
 func (p *Process) Terminate() error {
+	p.ending.Store(true)
 	p.Signal(syscall.SIGTERM)
 	select {
 	case <-p.exited:
@@ -130,12 +157,16 @@ func (p *Process) tellOnFailure(t testing.TB, lines int) {
 	})
 }
 
+// Hopeless is an error that waiting does not mend.
+type Hopeless struct{ error }
+
 // Eventually waits until f returns nil, and says what was missing if it never does.
 func Eventually(what string, f func() error) error {
 	var err error
+	var hopeless Hopeless
 	for end := time.Now().Add(Patience); time.Now().Before(end); {
-		if err = f(); err == nil {
-			return nil
+		if err = f(); err == nil || errors.As(err, &hopeless) {
+			return err
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

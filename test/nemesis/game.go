@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -36,9 +37,10 @@ func newGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {
 	return &game{t: t, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, began: time.Now(), cluster: harness.StartCluster(t, o)}
 }
 
-// Answers that clients get before and after a fault.
+// Answers that clients get before and after a fault. Bulk writes are about 1 KB each.
 const (
 	answersBefore = 150
+	writesBefore  = 2000
 	answersAfter  = 100
 )
 
@@ -55,6 +57,7 @@ func (g *game) play(f Fault) {
 		}
 	}()
 	g.must("get answers before the fault", g.answers(answersBefore))
+	g.must("write much before the fault", g.writes(writesBefore))
 	g.must(f.Name, f.Strike(g))
 	g.must("get answers after "+f.Name, g.answers(answersAfter))
 	g.load.Stop()
@@ -82,7 +85,17 @@ func (g *game) answers(more int) error {
 	enough := g.load.Answers() + more
 	return harness.Eventually("clients get answers", func() error {
 		if got := g.load.Answers(); got < enough {
-			return fmt.Errorf("they got %d of %d", got, enough)
+			return cmp.Or(g.cluster.Crashed(), fmt.Errorf("they got %d of %d", got, enough))
+		}
+		return nil
+	})
+}
+
+// writes waits until bulk writers got some answers.
+func (g *game) writes(enough int) error {
+	return harness.Eventually("bulk writers get answers", func() error {
+		if got := g.load.Writes(); got < enough {
+			return cmp.Or(g.cluster.Crashed(), fmt.Errorf("they got %d of %d", got, enough))
 		}
 		return nil
 	})
@@ -105,6 +118,9 @@ func (g *game) hold(least, most time.Duration) {
 // replaced waits until a node counts as dead and others serve what it had.
 func (g *game) replaced(n *harness.Node) error {
 	return harness.Eventually(n.ID+" is replaced", func() error {
+		if err := g.cluster.Crashed(); err != nil {
+			return err
+		}
 		s, err := g.cluster.Metadata()
 		switch {
 		case err != nil:

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/test/harness"
@@ -18,7 +19,7 @@ type bulk struct {
 	name    string
 	next    int              // versions only grow
 	entries map[string]entry // by key
-	Writes  int              // acknowledged
+	writes  atomic.Int64     // acknowledged
 }
 
 // entry is what a key may hold: the version that was acknowledged last, or one whose answer
@@ -74,7 +75,7 @@ func (b *bulk) write(tag int) {
 		e := b.entries[key]
 		e.lost = e.lost[:len(e.lost)-1]
 		if v.Err() == nil { // Else it was not executed.
-			b.Writes++
+			b.writes.Add(1)
 			e.acknowledged = versions[n]
 		}
 		b.entries[key] = e

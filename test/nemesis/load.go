@@ -77,6 +77,14 @@ func (l *Load) Answers() int {
 	return n
 }
 
+// Writes is how many bulk writes were acknowledged so far.
+func (l *Load) Writes() (n int) {
+	for _, b := range l.bulks {
+		n += int(b.writes.Load())
+	}
+	return n
+}
+
 // Stop ends the work and waits until all clients have gone.
 func (l *Load) Stop() {
 	close(l.stop)
@@ -135,14 +143,11 @@ func (l *Load) routers() (all []*Router) {
 // String tells how much was done.
 func (l *Load) String() string {
 	ops := l.history.Ops()
-	lost, writes := 0, 0
+	lost := 0
 	for _, o := range ops {
 		if o.Return == linearize.Never {
 			lost++
 		}
-	}
-	for _, b := range l.bulks {
-		writes += b.Writes
 	}
 	refusals := map[string]int{}
 	for _, r := range l.routers() {
@@ -150,7 +155,7 @@ func (l *Load) String() string {
 			refusals[why] += n
 		}
 	}
-	text := fmt.Sprintf("%d operations on %d objects, %d without an answer; %d bulk writes", len(ops), len(l.pool.all), lost, writes)
+	text := fmt.Sprintf("%d operations on %d objects, %d without an answer; %d bulk writes", len(ops), len(l.pool.all), lost, l.Writes())
 	for why := range maps.Keys(refusals) {
 		text += fmt.Sprintf("; %s %d times", strings.ToLower(why), refusals[why])
 	}

@@ -23,6 +23,9 @@ func TestTortureOfProcesses(t *testing.T) {
 		if n%4 == 3 {
 			o.Replication = "rpc"
 		}
+		if n%3 != 2 {
+			o.Args = smallSegments
+		}
 		return o
 	}, []Fault{
 		killAndReplace, killAndReplace, killAndRestart, killTwo, killCoordinator, killAll, killAllAndEtcd, loseOne,
@@ -36,7 +39,7 @@ func TestTortureOfNetworksAndDisks(t *testing.T) {
 		return
 	}
 	torture(t, seed, *killsFlag/2, func(int) harness.ClusterOptions {
-		return harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes}
+		return harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: smallSegments}
 	}, []Fault{
 		cutFromEtcd, deafToEtcd, cutFromClients, muteToClients, cutFromPeer, deafToPeer, isolate,
 		fillDisk, fillDiskAndKill, killAndReplace, killAndReplace, killTwo, killAll, corruptReplicas, pause,
