@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"flag"
 	"os"
 	"os/exec"
 	"strings"
@@ -51,11 +52,11 @@ func Isolated(t *testing.T, environment ...string) bool {
 
 // ownFlags are the flags that are not go test's.
 func ownFlags() (flags []string) {
-	for _, a := range os.Args[1:] {
-		if !strings.HasPrefix(a, "-test.") && !strings.HasPrefix(a, "--test.") {
-			flags = append(flags, a)
+	flag.Visit(func(f *flag.Flag) {
+		if !strings.HasPrefix(f.Name, "test.") {
+			flags = append(flags, "-"+f.Name+"="+f.Value.String())
 		}
-	}
+	})
 	return flags
 }
 

@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -96,13 +97,32 @@ func (r *Router) Try(key string, commands ...[]string) ([]resp.Value, Fate) {
 		return nil, Lost
 	}
 	for _, v := range replies {
-		if e := v.Err(); e != nil {
+		if e := failure(v); e != nil {
 			r.refused(slot, addr, e.Error())
 			return replies, Refused
 		}
 	}
 	r.owners[slot] = addr
 	return replies, Answered
+}
+
+// failure is why a command was not executed, or a transaction. One of which only a part was is
+// an error that no client should see.
+func failure(v resp.Value) error {
+	if v.Err() != nil || v.Kind != resp.Array {
+		return v.Err()
+	}
+	var first error
+	failed := 0
+	for _, e := range v.Elems {
+		if e.Err() != nil {
+			failed, first = failed+1, e.Err()
+		}
+	}
+	if failed > 0 && failed < len(v.Elems) {
+		return fmt.Errorf("HALF of a transaction was executed: %s", harness.Text(v))
+	}
+	return first
 }
 
 func exchange(c *harness.Conn, commands [][]string) ([]resp.Value, error) {
