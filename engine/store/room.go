@@ -112,7 +112,9 @@ func (st *Store) awaitRoom(n int) {
 			}
 			soon = time.After(time.Millisecond)
 		}
-		st.room.ask()
+		if st.opts.Replicator == nil || st.pressed() { // Else only a segment that is opened elsewhere helps.
+			st.room.ask()
+		}
 		select {
 		case <-changed:
 		case <-soon:
