@@ -52,8 +52,11 @@ func TestARelocatedRecordIsShownWhileItsNewPlaceIsNotCopied(t *testing.T) {
 	if !ss.Durable(ticket) {
 		t.Error("a reader waits for what the copies have")
 	}
-	b.st.log.AskSync()
+	if err := b.st.log.Sync(); err != nil { // Which is not enough for the segment to go.
+		t.Fatal(err)
+	}
 	b.st.buryCondemned()
+	eventually(t, "a drop has ended", func() bool { return !b.st.dropping.busy.Load() })
 	if !copies.Has(seg.ID) || b.st.log.ByID(seg.ID) != seg {
 		t.Error("the copies dropped a segment whose records they have nowhere else")
 	}

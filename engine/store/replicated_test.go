@@ -565,3 +565,25 @@ func putOf(ss *store.Session, key, value []byte) func() store.Status {
 		return ss.Put(&k, store.Write{Value: value}, nil)
 	}
 }
+
+func TestWhatACommandDidBeforeItHadToWaitCountsForItsReply(t *testing.T) {
+	_, copies, ss := replicated(t, store.Options{})
+	waitFor(t, ss[0], putSealed(t, ss[0], "old", "1"))
+	copies.Hold()
+	first := putSealed(t, ss[0], "k", "v") // And then it finds a key that is cold.
+	fetch := ss[0].TakeFetch()
+	var ready atomic.Bool
+	fetch.Start(func() { ready.Store(true) })
+	await(t, "the fetch ends", ready.Load)
+	if _, other := getSealed(t, ss[0], "old"); !ss[0].Durable(other) {
+		t.Error("another command waits, too")
+	}
+	for n, ss := range ss[:2] { // Its connection may have another session by now.
+		ss.Resume(fetch)
+		if _, reply := getSealed(t, ss, "old"); ss.Durable(reply) {
+			t.Errorf("session %d replies before the command's first write is copied", n)
+		}
+	}
+	copies.Flow()
+	waitFor(t, ss[0], first)
+}
