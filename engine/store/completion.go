@@ -139,6 +139,11 @@ func (ss *Session) once(k, op *Key, f func(old *View, exists bool) Effect) (resu
 	}
 	object := ss.tx.find(k)
 	e := f(&object.view, object.view.live)
+	if e.Write != nil && len(e.Write.Value) > ss.st.chunkBytes() {
+		was := object.view
+		ss.Abort()
+		return ss.onceLarge(k, op, &e, &was)
+	}
 	if st := ss.effect(k, op, &e); st != OK {
 		ss.Abort()
 		return nil, false, st

@@ -656,3 +656,59 @@ func BenchmarkOnce(b *testing.B) {
 		})
 	}
 }
+
+// A value may be larger than the memory that its store may have.
+func TestAnOperationMayWriteALargeValue(t *testing.T) {
+	forResults(t, func(t *testing.T, o store.Options, _ *atomic.Int64) {
+		if o.Policy == store.Evict {
+			t.Skip("what does not fit is forgotten")
+		}
+		st := open(t, o)
+		ss := session(t, st)
+		for i := range 3 {
+			value := bytes.Repeat([]byte{byte('a' + i)}, 150_000)
+			op := operation{id: store.OpID{Client: 1, Seq: uint64(i)}, key: "large"}
+			for attempt := range 2 {
+				got, again, s := op.run(ss, store.Effect{Write: &store.Write{Value: value}, Result: []byte("written"), Stamp: true})
+				if s != store.OK || again != (attempt > 0) || !bytes.HasPrefix(got, []byte("written")) {
+					t.Fatalf("attempt %d: %v %q, again %v; %v", attempt, s, got, again, ss.Err())
+				}
+				value[0] = 'x' // That of the second attempt is not to be seen.
+			}
+			value[0] = value[1]
+			if got := readKey(t, ss, 0, []byte("large")); !bytes.Equal(got, value) {
+				t.Fatalf("%s, want %s", brief(got), brief(value))
+			}
+		}
+		if keys, _ := st.Count(0); keys != 1 {
+			t.Fatalf("%d keys", keys)
+		}
+	})
+}
+
+func TestOfLargeWritesThatRaceEachBuildsOnTheLast(t *testing.T) {
+	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
+		const sessions = 3
+		ops := max(scale(40), 10)
+		crowd(t, st, sessions, func(ss *store.Session, n int) {
+			for i := range ops {
+				k := ss.Key(0, []byte("list"))
+				id := store.OpID{Client: uint64(n % 2), Seq: uint64(i)} // Two sessions try the same ones.
+				s := attempt(ss, func() store.Status {
+					_, _, s := ss.Once(&k, id, func(old *store.View, _ bool) store.Effect {
+						return store.Effect{Write: &store.Write{Value: append(bytes.Clone(old.Value), make([]byte, 1000)...)}}
+					})
+					return s
+				})
+				if s != store.OK {
+					t.Error(s, ss.Err())
+					return
+				}
+			}
+		})
+		ss := session(t, st)
+		if got := readKey(t, ss, 0, []byte("list")); len(got) != 2*ops*1000 {
+			t.Fatalf("%d operations appended %d bytes", 2*ops, len(got))
+		}
+	})
+}
