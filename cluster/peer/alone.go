@@ -104,6 +104,7 @@ type Stream struct {
 	method string
 	stop   func() bool
 	memory []byte
+	stall  time.Duration
 
 	last, broken, closed bool
 }
@@ -118,13 +119,19 @@ func (s *Stream) Next(head any) (bulk []byte, last bool, err error) {
 	return r.bulk, s.last, decodeHead(r.head, head)
 }
 
+// Stall is how long Next waits for the next part; then the stream is lost. Without it
+// only the context ends the waiting.
+func (s *Stream) Stall(d time.Duration) { s.stall = d }
+
 func (s *Stream) next() result {
 	if s.last || s.broken || s.closed {
 		return result{err: fmt.Errorf("node %s: %s: %w", s.node.id, s.method, ErrClosed)}
 	}
 	var f frame
-	memory, err := f.read(s.in, s.memory)
-	s.memory = memory
+	err := s.patience()
+	if err == nil {
+		s.memory, err = f.read(s.in, s.memory)
+	}
 	if err == nil && f.kind != kindPart && f.kind != kindAnswer && f.kind != kindError {
 		err = fmt.Errorf("%w: no part of an answer", ErrMalformed)
 	}
@@ -137,6 +144,17 @@ func (s *Stream) next() result {
 	}
 	s.last = true
 	return s.node.resultOf(s.method, &f)
+}
+
+// patience sets the time for the next part. The end of ctx sets it, too, and must win.
+func (s *Stream) patience() error {
+	if s.stall == 0 {
+		return nil
+	}
+	if err := s.c.SetReadDeadline(time.Now().Add(s.stall)); err != nil {
+		return err
+	}
+	return s.ctx.Err()
 }
 
 // failure is what a broken connection means for the call.

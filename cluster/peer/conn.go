@@ -60,10 +60,26 @@ func tcpOf(c net.Conn) *net.TCPConn {
 	}
 }
 
-// keepAlive notices within some 15 s that the other machine is gone.
-func keepAlive(c net.Conn) {
-	if t := tcpOf(c); t != nil {
-		_ = t.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 3 * time.Second, Count: 3})
+// How long what was sent may stay unacknowledged by the other machine, or untaken by
+// its program, before the connection counts as broken. TCP alone would try for many minutes, and
+// would go on pausing for long after a network has healed. Who answers waits longer: the reader
+// of a stream may be busy.
+const (
+	callerPatience = 6 * time.Second
+	calleePatience = time.Minute
+)
+
+// watch notices soon that the other machine is gone.
+func watch(c net.Conn, patience time.Duration) {
+	t := tcpOf(c)
+	if t == nil {
+		return
+	}
+	_ = t.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: time.Second, Count: 3})
+	if raw, err := t.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) {
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(patience.Milliseconds()))
+		})
 	}
 }
 
@@ -111,7 +127,7 @@ func (p *Pool) dial(ctx context.Context, to view.NodeID) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, to, err)
 	}
-	keepAlive(c)
+	watch(c, callerPatience)
 	if p.o.TLS != nil {
 		c = tls.Client(c, p.tlsFor(addr))
 	}

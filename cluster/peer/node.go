@@ -4,9 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
@@ -38,6 +41,9 @@ type shared struct {
 	node *node
 	c    net.Conn
 	out  *sender
+
+	heard   atomic.Uint64 // frames that came
+	probing atomic.Bool
 
 	mu      sync.Mutex
 	last    uint64
@@ -126,8 +132,32 @@ func (n *node) callShared(ctx context.Context, f *frame) result {
 		return r
 	case <-ctx.Done():
 		s.forget(f.call)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.probe()
+		}
 		return result{err: fmt.Errorf("peer: node %s: %s: %w", n.id, f.method, ctx.Err())}
 	}
+}
+
+// pingTimeout is how long a peer that does not answer a call may take for a ping.
+const pingTimeout = 3 * time.Second
+
+// probe finds out whether the peer is slow or out of reach. In the latter case it ends the connection:
+// a new one works as soon as the network does, and this one only long after.
+func (s *shared) probe() {
+	if s.probing.Swap(true) {
+		return
+	}
+	before := s.heard.Load()
+	if s.start(&frame{kind: kindRequest, method: methodPing}, func(_, _ []byte, _ error) {}) != nil {
+		return
+	}
+	time.AfterFunc(pingTimeout, func() {
+		s.probing.Store(false)
+		if s.heard.Load() == before {
+			s.end(fmt.Errorf("%w: the node is silent", ErrLost))
+		}
+	})
 }
 
 // start is Go.
@@ -203,6 +233,7 @@ func (s *shared) read() {
 			s.end(fmt.Errorf("%w: %w", ErrLost, err))
 			return
 		}
+		s.heard.Add(1)
 		s.mu.Lock()
 		w, ok := s.waiting[f.call]
 		delete(s.waiting, f.call)

@@ -95,8 +95,14 @@ func NewServer(o ServerOptions) (*Server, error) {
 		methods: map[string]method{}, conns: map[net.Conn]struct{}{},
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.HandleInOrder(methodPing, pong)
 	return s, nil
 }
+
+// methodPing is answered by every server at once.
+const methodPing = "peer.ping"
+
+func pong(context.Context, *Call) (any, []byte, error) { return nil, nil, nil }
 
 // Handle sets who answers a method, each call in a goroutine of its own.
 func (s *Server) Handle(name string, h Handler) { s.set(name, method{h, false}) }
@@ -156,7 +162,7 @@ func (s *Server) ServeConn(c net.Conn) {
 		return
 	}
 	defer s.leave(c)
-	keepAlive(c)
+	watch(c, calleePatience)
 	from, err := s.greet(c)
 	if err == nil {
 		err = s.serve(c, from)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -26,12 +27,10 @@ func (b *Backup) onFetch(ctx context.Context, c *peer.Call) (any, []byte, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	select {
-	case b.reading <- struct{}{}:
-		defer func() { <-b.reading }()
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+	if err := b.takeTurn(ctx, c); err != nil {
+		return nil, nil, err
 	}
+	defer func() { <-b.reading }()
 	memory := segmentMemory.Get().(*[]byte)
 	defer segmentMemory.Put(memory)
 	h, err := r.hold(*memory)
@@ -52,6 +51,22 @@ func (b *Backup) onFetch(ctx context.Context, c *peer.Call) (any, []byte, error)
 	b.count.fetches.Add(1)
 	b.count.fetchedBytes.Add(a.Bytes)
 	return a, nil, err
+}
+
+// takeTurn waits until not too many segments are read. Empty parts tell the caller that it goes on.
+func (b *Backup) takeTurn(ctx context.Context, c *peer.Call) error {
+	for {
+		select {
+		case b.reading <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(signOfLife):
+			if err := c.Send(FetchPart{}, nil); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 func (b *Backup) replicaOf(log record.LogID, id record.SegmentID) (*replica, error) {

@@ -40,6 +40,10 @@ const (
 	tries = 3
 	// tryPause lets a node come back.
 	tryPause = 100 * time.Millisecond
+	// stallTimeout is how long a source may say nothing; while it waits for its turn it
+	// says so every signOfLife.
+	stallTimeout = 10 * time.Second
+	signOfLife   = time.Second
 )
 
 // Fetch reads all entries of the log in the ranges up to the cut, from all who have
@@ -264,6 +268,7 @@ func (f *Findings) stream(ctx context.Context, c found, q FetchRequest, take fun
 		return a, err
 	}
 	defer s.Close()
+	s.Stall(stallTimeout)
 	var bytes uint64
 	for {
 		var head FetchAnswer // A part's head says Entries, too.
@@ -274,6 +279,9 @@ func (f *Findings) stream(ctx context.Context, c found, q FetchRequest, take fun
 		if last {
 			a = head
 			break
+		}
+		if len(bulk) == 0 {
+			continue
 		}
 		bytes += uint64(len(bulk))
 		if err := take(int(head.Entries), bulk); err != nil {
