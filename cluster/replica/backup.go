@@ -20,9 +20,12 @@ import (
 
 // BackupOptions say how a backup is made.
 type BackupOptions struct {
-	Dir    string
-	Device fabric.Device // nil: only Append writes to it
-	Node   view.NodeID   // whose backup it is
+	Dir string
+	// BufferDir is where buffers are; default Dir/buffers. RDMA hardware cannot write to files of most file systems: give
+	// it one on tmpfs. What lies there then survives kill -9, but not the end of the machine.
+	BufferDir string
+	Device    fabric.Device // nil: only Append writes to it
+	Node      view.NodeID   // whose backup it is
 	// SegmentBytes is the size of a buffer.
 	SegmentBytes uint32
 	// Buffers is how many there are at most; default 64. Ready are made at once; default 4.
@@ -47,6 +50,9 @@ type BackupOptions struct {
 func (o BackupOptions) withDefaults() (BackupOptions, error) {
 	if o.Dir == "" || o.SegmentBytes < record.SegmentHeaderBytes || o.SegmentBytes > record.MaxSegmentBytes || o.SegmentBytes%4096 != 0 {
 		return o, fmt.Errorf("replica: a backup needs a directory and segments of up to %d bytes, whole pages of 4096; got %q and %d", record.MaxSegmentBytes, o.Dir, o.SegmentBytes)
+	}
+	if o.BufferDir == "" {
+		o.BufferDir = filepath.Join(o.Dir, "buffers")
 	}
 	if o.Buffers == 0 {
 		o.Buffers = 64
@@ -136,7 +142,7 @@ func OpenBackup(o BackupOptions) (*Backup, error) {
 }
 
 func (b *Backup) open() error {
-	for _, dir := range []string{b.o.Dir, b.dir("buffers"), b.dir("replicas"), b.dir("logs")} {
+	for _, dir := range []string{b.o.Dir, b.o.BufferDir, b.dir("replicas"), b.dir("logs")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -151,7 +157,7 @@ func (b *Backup) open() error {
 	}
 	var used []*buffer
 	var broken []string
-	if b.pool, used, broken, err = openPool(b.dir("buffers"), b.o.SegmentBytes, limit); err != nil {
+	if b.pool, used, broken, err = openPool(b.o.BufferDir, b.o.SegmentBytes, limit); err != nil {
 		return err
 	}
 	if err := b.find(used, broken); err != nil {

@@ -324,3 +324,14 @@ func TestAReaderHoldsUpNoBufferButItsOwn(t *testing.T) {
 	release()
 	eventually(t, "the last one is zeroed", func() bool { return h.Metrics().BuffersBusy == 0 })
 }
+
+func TestBuffersMayLieInADirectoryOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	s := newScene(t, 1, func(o *replica.BackupOptions) { o.BufferDir = dir })
+	x := newText(logID, 5).batch(10, 3, false)
+	s.fill(s.connect("b1", logID), x, x.end, roster(1, 9, 5))
+	s.hosts["b1"].restart()
+	if got := s.one("b1"); got.End != uint32(x.end) || len(files(t, dir)) == 0 {
+		t.Fatalf("got %+v and files %v", got, files(t, dir))
+	}
+}
