@@ -27,6 +27,7 @@ var testSecret = []byte("only tests know this")
 type cluster struct {
 	t       testing.TB
 	bytes   int
+	copies  int
 	members *members
 	book    *book
 	caller  *caller
@@ -72,7 +73,7 @@ func newCluster(t testing.TB, backups, copies, segmentBytes int) *cluster {
 func newClusterOn(t testing.TB, device func(string) (fabric.Device, error), backups, copies, segmentBytes int) *cluster {
 	t.Helper()
 	c := &cluster{
-		t: t, bytes: segmentBytes, members: newMembers(), book: newBook(copies),
+		t: t, bytes: segmentBytes, copies: copies, members: newMembers(), book: newBook(copies),
 		nodes: map[view.NodeID]*node{}, device: device,
 	}
 	pool, err := peer.NewPool(peer.PoolOptions{Node: "primary", Secret: testSecret, Address: c.address})

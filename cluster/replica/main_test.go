@@ -18,10 +18,13 @@ import (
 	"github.com/ostrodb/ostro/fabric/shm"
 )
 
-// Some tests run real processes: this test binary in the role of a NIC or a backup.
-func TestMain(m *testing.M) {
-	fabrictest.Play(map[string]func([]string) error{"nic": beNIC, "backup": beBackup})
-	os.Exit(m.Run())
+// Some tests run real processes: this test binary in the role of a NIC or a backup. The
+// backup's own tests have others, so only these are played here.
+func init() {
+	roles := map[string]func([]string) error{"primary's NIC": beNIC, "primary's backup": beBackup}
+	if roles[os.Getenv("OSTRO_TEST_ROLE")] != nil {
+		fabrictest.Play(roles)
+	}
 }
 
 func beNIC(args []string) error {
@@ -78,13 +81,13 @@ func processCluster(t testing.TB, url string, backups, copies, segmentBytes int)
 	var processes []*fabrictest.Process
 	if url == "shm" {
 		path := filepath.Join(t.TempDir(), "nic.sock")
-		processes = append(processes, fabrictest.SpawnServing(t, "nic", path))
+		processes = append(processes, fabrictest.SpawnServing(t, "primary's NIC", path))
 		url = "shm://" + path
 	}
 	c := newClusterOn(t, func(name string) (fabric.Device, error) { return openFabric(url, name) }, 0, copies, segmentBytes)
 	for i := range backups {
 		id := view.NodeID(fmt.Sprintf("n%d", i+1))
-		p := fabrictest.Spawn(t, "backup", string(id), filepath.Join(t.TempDir(), string(id)), url, fmt.Sprint(segmentBytes))
+		p := fabrictest.Spawn(t, "primary's backup", string(id), filepath.Join(t.TempDir(), string(id)), url, fmt.Sprint(segmentBytes))
 		n := &node{member: Member{ID: id}}
 		p.Hear(&n.addr)
 		p.Hear(nil)

@@ -1,0 +1,88 @@
+package replica
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// These tests run backups, and a NIC, as processes of their own.
+
+func TestAStoppedBackupProcessDelaysNoWrite(t *testing.T) {
+	c, _ := processCluster(t, "shm", 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	c.primary(w, c.options(2))
+	h := w.head()
+	w.await(h.write(1, 10))
+	stopped := holderOf(w.p, h.id)
+	c.nodes[stopped].process.Stop()
+	for range 50 {
+		w.await(h.write(1, 10))
+	}
+	if s := c.nodes[stopped].process.State(); s != "T" {
+		t.Fatalf("the backup is in state %s: it was not stopped all the time", s)
+	}
+	// Segments go to the others meanwhile, and when its lease ends so does what it has.
+	for len(w.closed) < 3 {
+		w.await(h.write(10, 1000))
+	}
+	c.members.leave(stopped)
+	c.settled(w, 2)
+	w.await(h.write(1, 10))
+
+	c.nodes[stopped].process.Continue()
+	c.members.join(Member{ID: stopped})
+	for len(w.closed) < 6 {
+		w.await(h.write(10, 1000))
+	}
+	c.settled(w, 2)
+}
+
+func TestABackupProcessThatIsKilledIsReplaced(t *testing.T) {
+	for _, f := range fabrics[1:] {
+		t.Run(f.name, func(t *testing.T) {
+			c, _ := processCluster(t, f.url, 3, 2, testSegment)
+			w := newWriter(t, testSegment)
+			o := c.options(2)
+			o.Mode = f.mode
+			c.primary(w, o)
+			h := w.head()
+			for len(w.closed) < 2 {
+				w.await(h.write(10, 1000))
+			}
+			dead := holderOf(w.p, h.id)
+			c.nodes[dead].process.Kill()
+			w.await(h.write(1, 10))
+			c.members.leave(dead)
+			for range 20 {
+				w.await(h.write(10, 1000))
+			}
+			c.settled(w, 2)
+			for _, n := range c.nodes {
+				n.up = n.member.ID != dead
+			}
+			c.checkCopies(w, 2)
+		})
+	}
+}
+
+func TestAWorkerThatPollsNeedsNobodyElse(t *testing.T) {
+	c, _ := processCluster(t, "shm", 2, 2, testSegment)
+	w := newWriter(t, testSegment)
+	c.primary(w, c.options(2))
+	h := w.head()
+	for range 200 {
+		n := h.write(1, 10)
+		for deadline := time.Now().Add(time.Minute); w.p.Watermark() < n; runtime.Gosched() {
+			w.p.Poll()
+			if time.Now().After(deadline) {
+				t.Fatalf("the watermark stands at %d, want %d", w.p.Watermark(), n)
+			}
+		}
+	}
+	if last := record.BatchID(200); w.last != last {
+		t.Fatalf("%d batches, want %d", w.last, last)
+	}
+}
