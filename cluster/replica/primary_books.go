@@ -86,11 +86,12 @@ func (p *Primary) usable(living []Member) []Member {
 	return all
 }
 
-// reachable is how many living nodes there are that could be backups, sooner or later.
-func (b *books) reachable(self view.NodeID, living []Member) int {
+// reachable is how many living nodes there are that could be backups, sooner or
+// later. One that is out of reach counts again when it is time to try it.
+func (b *books) reachable(self view.NodeID, living []Member, now time.Time) int {
 	n := 0
 	for _, m := range living {
-		if m.ID != self && !b.troubled[m.ID].broken {
+		if t := b.troubled[m.ID]; m.ID != self && !(t.broken && now.Before(t.until)) {
 			n++
 		}
 	}

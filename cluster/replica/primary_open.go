@@ -188,11 +188,11 @@ func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.Node
 		}
 		return nil, err
 	}
-	return p.newStream(g, l, request.Version, answer)
+	return p.newStream(g, l, &request, answer)
 }
 
-func (p *Primary) newStream(g *openSegment, l *link, version uint64, a OpenAnswer) (*stream, error) {
-	s := &stream{seg: g, node: l.node, link: l, version: version, complete: make(chan struct{})}
+func (p *Primary) newStream(g *openSegment, l *link, q *OpenRequest, a OpenAnswer) (*stream, error) {
+	s := &stream{seg: g, node: l.node, link: l, version: q.Version, fresh: q.Creating, complete: make(chan struct{})}
 	s.posted.Store(a.End)
 	s.done.Store(a.End)
 	if l.sender != nil {

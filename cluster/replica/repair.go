@@ -97,13 +97,20 @@ func (p *Primary) linkFailed(l *link) {
 }
 
 func (p *Primary) keepLoop(ctx context.Context) {
+	var before []Member
 	for {
 		m := p.o.Members()
+		p.greet(before, m.Living)
+		before = m.Living
 		err := p.repair(ctx, m)
 		var again <-chan time.Time
-		if err != nil {
+		switch p.mu.Lock(); {
+		case err != nil:
 			again = time.After(firstPause)
+		case p.books.copies < p.o.Copies:
+			again = time.After(time.Second) // Nodes that are left alone for a while may be well again.
 		}
+		p.mu.Unlock()
 		if err != nil && ctx.Err() == nil {
 			p.o.Log.Warn("copies of the log are missing; trying again", "error", err)
 		}
@@ -124,6 +131,15 @@ func (p *Primary) advanceLoop(ctx context.Context) {
 			return
 		case <-p.keeper.moved:
 			p.source.Advanced()
+		}
+	}
+}
+
+// greet forgets the trouble of nodes that have a lease again: they were started anew.
+func (p *Primary) greet(before, living []Member) {
+	for _, m := range living {
+		if !has(before, m.ID) {
+			p.welcome(m.ID)
 		}
 	}
 }
@@ -203,7 +219,7 @@ func (p *Primary) tryLink(ctx context.Context, node view.NodeID) error {
 // degrade tells the ledger that there will be fewer copies, before that is so.
 func (p *Primary) degrade(ctx context.Context, m Membership) error {
 	p.mu.Lock()
-	usable, copies := p.books.reachable(p.o.Self, m.Living), p.books.copies
+	usable, copies := p.books.reachable(p.o.Self, m.Living, p.o.Now()), p.books.copies
 	p.mu.Unlock()
 	target := min(p.o.Copies, usable)
 	switch {
@@ -231,14 +247,15 @@ func (p *Primary) setCopies(ctx context.Context, copies int) error {
 	return nil
 }
 
-// lacking are open segments that have a bad copy, or fewer than they could.
+// lacking are open segments that have a bad copy, one that does not count yet, or fewer
+// than they could.
 func (p *Primary) lacking(usable int) []*openSegment {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	want := max(p.books.copies, min(p.o.Copies, usable))
 	var all []*openSegment
 	for _, g := range *p.open.Load() {
-		if good := g.goodCopies(); good < want || good < len(*g.copies.Load()) {
+		if n := g.number((*stream).counts); n < want || n < len(*g.copies.Load()) {
 			all = append(all, g)
 		}
 	}
@@ -269,6 +286,9 @@ func (p *Primary) replaceOpen(ctx context.Context, m Membership) error {
 			return errors.Join(err, refused)
 		}
 	}
+	if !p.unsettled() {
+		return nil // Nobody could take another copy.
+	}
 	if err := p.raise(ctx); err != nil {
 		return err
 	}
@@ -277,6 +297,18 @@ func (p *Primary) replaceOpen(ctx context.Context, m Membership) error {
 	}
 	p.o.Log.Info("open segments have their copies again", "segments", len(lacking), "took", p.o.Now().Sub(began))
 	return nil
+}
+
+// unsettled tells whether a copy is to be left out, or to count from now on.
+func (p *Primary) unsettled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range *p.open.Load() {
+		if g.number(func(s *stream) bool { return !s.counts() }) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitCopies returns when so many good copies of the segment are complete as each must have.
@@ -361,7 +393,7 @@ func (p *Primary) dropSilent() {
 func (p *Primary) restore(ctx context.Context, m Membership) error {
 	p.mu.Lock()
 	copies := p.books.copies
-	target := min(p.leastCopies(), p.books.reachable(p.o.Self, m.Living))
+	target := min(p.leastCopies(), p.books.reachable(p.o.Self, m.Living, p.o.Now()))
 	// First here, so that what is opened meanwhile has as many, too.
 	p.books.copies = max(copies, target)
 	p.mu.Unlock()
@@ -388,7 +420,7 @@ func (p *Primary) restore(ctx context.Context, m Membership) error {
 func (p *Primary) leastCopies() int {
 	least := p.o.Copies
 	for _, g := range *p.open.Load() {
-		least = min(least, g.goodCopies())
+		least = min(least, g.number((*stream).counts))
 	}
 	for _, c := range p.books.closed {
 		least = min(least, len(c.holders))
@@ -509,7 +541,7 @@ func (p *Primary) raiseAt(ctx context.Context, node view.NodeID, version uint64)
 		if g := (*p.open.Load())[id]; g != nil {
 			for _, s := range *g.copies.Load() {
 				if s.node == node && s.good() {
-					s.version = version
+					s.version, s.fresh = version, false
 				}
 			}
 		}

@@ -137,12 +137,20 @@ func (p *Primary) putAt(ctx context.Context, c *closedSegment, node view.NodeID)
 		return fmt.Errorf("read segment %d to copy it: it has %d bytes of %d", c.id, len(b), c.End)
 	}
 	b = b[:c.End]
-	if !c.summed {
-		c.Sum, c.summed = crc32.Checksum(b, castagnoliTable), true
+	sum := crc32.Checksum(b, castagnoliTable)
+	p.mu.Lock()
+	same := !c.summed || c.Sum == sum
+	if same {
+		c.Sum, c.summed = sum, true
+	}
+	closing := c.Closing
+	p.mu.Unlock()
+	if !same {
+		return fmt.Errorf("segment %d is not what it was: its own copy is damaged", c.id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: c.Closing, Roster: p.roster()}
+	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: closing, Roster: p.roster()}
 	if !request.Roster.Segments.Contains(uint64(c.id)) {
 		return nil // It was dropped meanwhile.
 	}

@@ -28,6 +28,8 @@ type stream struct {
 	// version is the replica's. Before the segment is published it belongs to who opens
 	// it, then to the holder of the primary's mu.
 	version uint64
+	// fresh says that the replica does not count before it is raised; as version.
+	fresh bool
 
 	posted atomic.Uint32
 	done   atomic.Uint32
@@ -64,6 +66,9 @@ const (
 
 // good tells whether the copy is one to rely on.
 func (s *stream) good() bool { return s.link.good() && !s.condemned.Load() }
+
+// counts tells whether a recovery would take the copy for one.
+func (s *stream) counts() bool { return s.good() && !s.fresh }
 
 // push posts what has gathered, if little enough is in flight.
 func (s *stream) push() {
