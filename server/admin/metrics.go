@@ -54,6 +54,11 @@ var redisMetrics = []metric[redis.Metrics]{
 	counter("network_output_bytes", "Bytes sent to clients.", func(m *redis.Metrics) int64 { return m.BytesOut }),
 	counter("protocol_errors", "Connections closed because they did not speak RESP.", func(m *redis.Metrics) int64 { return m.ProtocolErrors }),
 	counter("output_limit_closed", "Connections closed because they did not read their replies.", func(m *redis.Metrics) int64 { return m.OutputLimitClosed }),
+	counter("redirected", "Commands answered with MOVED or ASK.", func(m *redis.Metrics) int64 { return m.Redirected }),
+	counter("waited_for_recovery", "Commands that waited for a range that is being recovered.", func(m *redis.Metrics) int64 { return m.Waited }),
+	counter("lease_closed", "Connections closed because the lease ended before their replies left.", func(m *redis.Metrics) int64 { return m.LeaseClosed }),
+	counter("forwarded", "Commands that were forwarded to their owners.", func(m *redis.Metrics) int64 { return m.Forwarded }),
+	counter("forwards_lost", "Clients closed because nobody knows what became of a forwarded write.", func(m *redis.Metrics) int64 { return m.ForwardsLost }),
 	counter("query_limit_closed", "Connections closed because their input was too large.", func(m *redis.Metrics) int64 { return m.QueryLimitClosed }),
 }
 

@@ -26,12 +26,14 @@ type town struct {
 
 // townNode is a node of a town: the redis.Cluster of its server.
 type townNode struct {
-	id    view.NodeID
-	srv   *redis.Server
-	st    *store.Store
-	addr  string
-	dead  atomic.Bool  // the lease has ended
-	lives atomic.Int64 // above 0: the lease ends when it was asked for so often
+	id   view.NodeID
+	srv  *redis.Server
+	st   *store.Store
+	addr string
+
+	tlsAddr string
+	dead    atomic.Bool  // the lease has ended
+	lives   atomic.Int64 // above 0: the lease ends when it was asked for so often
 
 	routing atomic.Pointer[redis.Routing]
 	state   redis.RoutingState // guarded by town.mu
@@ -107,7 +109,7 @@ func (tw *town) publish(change func()) {
 	tw.epoch++
 	var nodes []redis.Node
 	for _, n := range tw.nodes {
-		nodes = append(nodes, redis.Node{ID: n.id, Address: n.addr, Alive: !n.dead.Load()})
+		nodes = append(nodes, redis.Node{ID: n.id, Address: n.addr, TLSAddress: n.tlsAddr, Alive: !n.dead.Load()})
 	}
 	for _, n := range tw.nodes {
 		n.state.Epoch = tw.epoch

@@ -18,6 +18,7 @@ func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
 	case rt.ruling == await && !queued:
 		return l.gateWaits(c, cmd, pos)
 	case rt.ruling == moved || rt.ruling == ask:
+		l.srv.totals.redirected.Add(1)
 		l.refuse(c, cmd, l.routing.redirection(rt, c.tls))
 	case rt.ruling == refuse && rt.text == "":
 		c.endMulti() // What EXEC watched has left: nobody here knows whether it changed.
@@ -56,6 +57,7 @@ func (l *loop) refuse(c *conn, cmd *command, text string) {
 func (l *loop) gateWaits(c *conn, cmd *command, pos int) bool {
 	n := &c.net
 	if n.waitUntil == 0 {
+		l.srv.totals.waited.Add(1)
 		n.waitUntil = l.now + l.srv.cfg.ClusterWait.Milliseconds()
 	}
 	// Behind a command that another node forwarded stand those of many clients:

@@ -52,7 +52,7 @@ func (l *loop) releaseHeld() {
 	n := 0
 	for n < len(l.held) && l.sess.Durable(l.held[n].ticket) {
 		if n == 0 && l.srv.cfg.Cluster != nil && !l.stillAlive() {
-			l.dropHeld()
+			l.dropUnanswered()
 			return
 		}
 		conns := l.held[n].conns

@@ -269,6 +269,13 @@ func (s *Server) infoOstro(w *infoWriter) {
 	w.line("checkpoints", m.Checkpoints)
 	w.line("uploaded_segments", m.UploadedSegments)
 	w.line("recovery_millis", m.RecoveryMillis)
+	if s.cfg.Cluster != nil {
+		w.line("redirected", s.totals.redirected.Load())
+		w.line("waited_for_recovery", s.totals.waited.Load())
+		w.line("lease_closed", s.totals.leaseClosed.Load())
+		w.line("forwarded", s.totals.forwarded.Load())
+		w.line("forwards_lost", s.totals.forwardsLost.Load())
+	}
 	for i, l := range s.Metrics().Loops {
 		w.line("loop"+strconv.Itoa(i), fmt.Sprintf("clients=%d,rounds=%d,commands=%d,utilisation=%.2f", l.Clients, l.Rounds, l.Commands, l.Utilisation))
 	}

@@ -55,7 +55,8 @@ func (l *loop) settleExposed() {
 		return
 	}
 	for _, c := range l.active {
-		if c.net.exposed {
+		if c.net.exposed && !c.net.closed {
+			l.srv.totals.leaseClosed.Add(1)
 			l.close(c)
 		}
 	}
@@ -75,8 +76,16 @@ func (l *loop) lookAtCluster() {
 		l.tryAgain()
 	}
 	if len(l.held) > 0 && (changed || l.now-l.lease.asked >= sweepMillis) && !l.stillAlive() {
-		l.dropHeld()
+		l.dropUnanswered()
 	}
+}
+
+// dropUnanswered closes the connections whose replies are held, for they may not leave.
+func (l *loop) dropUnanswered() {
+	for _, h := range l.held {
+		l.srv.totals.leaseClosed.Add(int64(len(h.conns)))
+	}
+	l.dropHeld()
 }
 
 // clusterPatience is how many milliseconds the loop may sleep with all of

@@ -12,7 +12,12 @@ type Metrics struct {
 	ProtocolErrors      int64
 	OutputLimitClosed   int64
 	QueryLimitClosed    int64
-	ActiveLoops         int // the first so many of Loops serve now
+	Redirected          int64 // commands answered with MOVED or ASK
+	Waited              int64 // commands that waited for a range that is being recovered
+	LeaseClosed         int64 // connections closed because the lease ended before their replies left
+	Forwarded           int64 // commands that a proxy sent to their owners
+	ForwardsLost        int64 // clients closed because nobody knows what became of a forwarded write
+	ActiveLoops         int   // the first so many of Loops serve now
 	Loops               []LoopMetrics
 }
 
@@ -34,6 +39,11 @@ func (s *Server) Metrics() Metrics {
 		ProtocolErrors:      s.totals.protocolErrors.Load(),
 		OutputLimitClosed:   s.totals.outputLimitClosed.Load(),
 		QueryLimitClosed:    s.totals.queryLimitClosed.Load(),
+		Redirected:          s.totals.redirected.Load(),
+		Waited:              s.totals.waited.Load(),
+		LeaseClosed:         s.totals.leaseClosed.Load(),
+		Forwarded:           s.totals.forwarded.Load(),
+		ForwardsLost:        s.totals.forwardsLost.Load(),
 		ActiveLoops:         int(s.active.Load()),
 	}
 	for _, l := range s.startedLoops() {
@@ -58,9 +68,11 @@ type totals struct {
 	connectionsAccepted atomic.Int64
 	connectionsRejected atomic.Int64
 	outputLimitClosed   atomic.Int64
-	queryLimitClosed    atomic.Int64
-	protocolErrors      atomic.Int64
-	authFailures        atomic.Int64
+
+	redirected, waited, leaseClosed, forwarded, forwardsLost atomic.Int64 // in a cluster
+	queryLimitClosed                                         atomic.Int64
+	protocolErrors                                           atomic.Int64
+	authFailures                                             atomic.Int64
 }
 
 func (t *totals) reset() {
@@ -70,4 +82,7 @@ func (t *totals) reset() {
 	t.queryLimitClosed.Store(0)
 	t.protocolErrors.Store(0)
 	t.authFailures.Store(0)
+	for _, n := range []*atomic.Int64{&t.redirected, &t.waited, &t.leaseClosed, &t.forwarded, &t.forwardsLost} {
+		n.Store(0)
+	}
 }

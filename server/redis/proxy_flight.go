@@ -75,6 +75,7 @@ func (l *loop) depart(h *hop) {
 		f.routing = l.routing
 	}
 	l.departed++
+	l.srv.totals.forwarded.Add(1)
 	h.number, h.mute, h.left = l.departed, c.reply != replyOn, len(h.parts)
 	for _, p := range h.parts {
 		p.hop = h
@@ -138,6 +139,7 @@ func (l *loop) arrive(p *parcel) {
 	case h.pin != nil || h.watch:
 		l.arrivePinned(p)
 	case p.fate == lost && h.write:
+		l.srv.totals.forwardsLost.Add(1)
 		l.srv.log.Info("closing a client whose write was forwarded to a node that did not answer: nobody knows whether it was executed", "client", h.c.addr, "id", h.c.id)
 		l.close(h.c)
 	case p.fate == answered && isError(p.reply, "ASK") && l.follow(p):
@@ -152,7 +154,7 @@ func (l *loop) arrive(p *parcel) {
 func (l *loop) follow(p *parcel) bool {
 	fields := bytes.Fields(p.reply)
 	for _, n := range l.srv.cfg.Cluster.Routing().nodes {
-		if len(fields) == 3 && string(fields[2]) == n.Address {
+		if to := n.endpoint(false); len(fields) == 3 && to != "" && string(fields[2]) == to {
 			p.asking = true
 			k, _ := l.link(n, p.hop.c)
 			return k.send(p)

@@ -319,7 +319,7 @@ func (l *loop) takeParcels(ended *link, parcels []*parcel, err error) {
 	l.post(message{run: func() {
 		delete(l.allLinks, ended)
 		if ended != nil && len(parcels) > 0 {
-			l.srv.log.Info("a connection to another node ended", "node", ended.to.ID, "address", ended.to.Address, "commands", len(parcels), "error", err)
+			l.srv.log.Debug("a connection to another node ended", "node", ended.to.ID, "address", ended.to.Address, "commands", len(parcels), "error", err)
 		}
 		for _, p := range parcels {
 			l.arrive(p)

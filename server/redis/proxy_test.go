@@ -495,3 +495,26 @@ func TestClientsOfAProxyMayLeaveAtAnyTime(t *testing.T) {
 		must(t, c.conn.Close())
 	}
 }
+
+// Nodes without a plain port reach each other's encrypted ones, with their own certificates.
+func TestAProxyForwardsOverTLSWhereThereIsNothingElse(t *testing.T) {
+	id := newIdentity(t)
+	tw := newTown(t, 2, redis.Config{
+		Proxy: true, Binds: []string{"127.0.0.1"},
+		TLS: redis.TLSConfig{Port: redis.PortAny, CertFile: id.certFile, KeyFile: id.keyFile, CAFile: id.certFile},
+	})
+	clients := []*rawClient{tw.dial(0), tw.dial(1)}
+	for _, n := range tw.nodes {
+		n.addr, n.tlsAddr = "", n.srv.TLSAddr().String()
+	}
+	tw.publish(func() {})
+	for i := range 20 {
+		key := "key:" + strconv.Itoa(i)
+		if got := ask(t, clients[i%2], "set", key, "1"); got != "OK" {
+			t.Fatal(got)
+		}
+		if got := ask(t, clients[1-i%2], "get", key); got != "1" {
+			t.Fatal(got)
+		}
+	}
+}

@@ -84,6 +84,7 @@ func (l *loop) arrivePinned(p *parcel) {
 		h.c.unwatch()
 		p.reply = []byte("-" + errWatchAgain + "\r\n")
 	case p.fate == lost && h.write:
+		l.srv.totals.forwardsLost.Add(1)
 		l.close(h.c)
 		h.pin.close()
 		return
