@@ -27,6 +27,8 @@ func (l *loop) proxies(c *conn, cmd *command, args [][]byte, rt route, queued bo
 		return true, elsewhere // EXEC will see where it belongs
 	case cmd == commandExec:
 		return false, l.proxyExec(c, rt)
+	case cmd == commandWatch && c.multi.active:
+		return true, true // its handler says that it may not
 	case cmd == commandWatch:
 		return false, l.proxyWatch(c, args, rt)
 	case elsewhere:
@@ -61,6 +63,8 @@ func (r *Routing) ownerOf(p record.Place) view.NodeID {
 // clusterForwarded marks the connection as another node's: what it asks for is
 // never passed on again.
 func clusterForwarded(c *call) verdict {
+	name := "proxy"
+	c.conn.name.Store(&name) // for who looks at CLIENT LIST
 	c.conn.inner = true
 	return c.ok()
 }

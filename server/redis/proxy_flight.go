@@ -20,14 +20,14 @@ const (
 //     by land; what runs here is tucked behind the hops before it.
 //   - All hops of a flight were sent by one routing. So two commands on one key
 //     went to one node, over one link, in their order, or the second waits.
-//   - Nothing runs here while a part is on its way to this node itself, over a link
-//     like any other.
+//   - Nothing follows a part that goes to this node itself, over a link like any other,
+//     nor one that has a link of its own, before it has landed.
 type flight struct {
 	hops    []*hop
 	bytes   int
 	routing *Routing
 	waiting int  // parts that wait to be sent again
-	home    bool // a part goes to this node itself
+	alone   bool // nothing may follow
 	blocked bool // the client's input waits for it
 }
 
@@ -54,7 +54,7 @@ type hop struct {
 // mustLand tells whether a command has to wait until those before it are back.
 func (l *loop) mustLand(c *conn, cmd *command) bool {
 	f := &c.flight
-	return f.routing != l.routing || f.home || c.pin != nil || len(f.hops) >= flightMostHops || f.bytes >= flightMostBytes ||
+	return f.routing != l.routing || f.alone || c.pin != nil || len(f.hops) >= flightMostHops || f.bytes >= flightMostBytes ||
 		cmd != nil && cmd.flags&flagNoAuth != 0 // it may change how the connection talks
 }
 
@@ -96,8 +96,10 @@ func (l *loop) depart(h *hop) {
 // dispatch sends a parcel to whom it belongs as far as this node knows.
 func (l *loop) dispatch(p *parcel) {
 	h := p.hop
-	if k := h.ownLink(); k != nil {
-		if !k.send(p) {
+	f := &h.c.flight
+	if h.watch || h.pin != nil {
+		f.alone = true
+		if k := h.ownLink(); k == nil || !k.send(p) {
 			p.fate = unsent
 			l.arrive(p)
 		}
@@ -112,10 +114,10 @@ func (l *loop) dispatch(p *parcel) {
 		l.tryLater(p)
 		return
 	}
-	h.c.flight.home = h.c.flight.home || node == l.routing.self
+	f.alone = f.alone || node == l.routing.self
 	k, again := l.link(n, h.c)
 	// A link that has just ended may bring back commands that come before this one.
-	if again && h.c.flight.hops[0] != h && h.until == 0 || !k.send(p) {
+	if again && f.hops[0] != h && h.until == 0 || !k.send(p) {
 		l.tryLater(p)
 	}
 }

@@ -225,6 +225,10 @@ func randomPipeline(r *rand.Rand, n int) [][]string {
 			{"select", "0"},
 		}
 		switch c := choices[r.IntN(len(choices))]; {
+		case r.IntN(40) == 0:
+			k := key()
+			commands = append(commands, []string{"watch", k, k}, []string{"get", k}, []string{"multi"}, []string{"watch", key()},
+				[]string{"set", k, value}, []string{[]string{"exec", "discard"}[r.IntN(2)]}, []string{"unwatch"})
 		case r.IntN(20) == 0:
 			k := key()
 			commands = append(commands, []string{"multi"}, []string{"incr", k}, []string{"get", k}, []string{"exec"})
@@ -515,6 +519,74 @@ func TestAProxyForwardsOverTLSWhereThereIsNothingElse(t *testing.T) {
 		}
 		if got := ask(t, clients[1-i%2], "get", key); got != "1" {
 			t.Fatal(got)
+		}
+	}
+}
+
+// Links break under load: what was acknowledged is there, nothing happens twice,
+// and a client that is not closed sees its own pipeline in order.
+func TestAProxyKeepsOrderAndPromisesWhenLinksBreak(t *testing.T) {
+	tw := newProxies(t, 3)
+	const counters, breaks, burst, writers = 12, 30, 20, 3
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	var rounds atomic.Int64
+	var acked, unknown [counters]atomic.Int64
+	for w := range writers {
+		wg.Go(func() {
+			c := tw.dial(w)
+			for n := 0; !stop.Load(); n++ {
+				counter := (n*writers + w) % counters
+				key := "counter:" + strconv.Itoa(counter)
+				mark := "mark:" + strconv.Itoa(n) + ":" + strconv.Itoa(w)
+				var commands [][]string
+				for i := range burst {
+					commands = append(commands, []string{"incr", key}, []string{"set", mark, strconv.Itoa(i)})
+				}
+				if err := c.sendAll(append(commands, []string{"get", mark})); err != nil && !ended(err) {
+					t.Error(err)
+					return
+				}
+				for i := range 2*burst + 1 {
+					got, err := c.receive()
+					switch {
+					case err != nil:
+						unknown[counter].Add(int64(burst - (i+1)/2))
+						c = tw.dial(w)
+					case got.kind == '-':
+						t.Errorf("command %d: %s", i, got.text)
+						return
+					case i == 2*burst && got.text != strconv.Itoa(burst-1):
+						t.Errorf("after %d writes a client reads %s", burst, got.text)
+					case i%2 == 0 && i < 2*burst:
+						acked[counter].Add(1)
+					}
+					if err != nil {
+						break
+					}
+				}
+				rounds.Add(1)
+			}
+		})
+	}
+	for i := range breaks {
+		before := rounds.Load()
+		killer := tw.dial(i % 3)
+		for line := range strings.Lines(ask(t, killer, "client", "list")) {
+			id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+			if strings.Contains(line, " name=proxy ") {
+				ask(t, killer, "client", "kill", "id", id)
+			}
+		}
+		eventually(t, "writers go on", func() bool { return rounds.Load() > before+2 || t.Failed() })
+	}
+	stop.Store(true)
+	wg.Wait()
+	c := tw.dial(0)
+	for i := range counters {
+		n, _ := strconv.ParseInt(ask(t, c, "get", "counter:"+strconv.Itoa(i)), 10, 64)
+		if low, high := acked[i].Load(), acked[i].Load()+unknown[i].Load(); n < low || n > high {
+			t.Errorf("counter %d is %d, not from %d to %d", i, n, low, high)
 		}
 	}
 }

@@ -13,7 +13,7 @@ const errWatchAgain = "TRYAGAIN The node of the watched key has changed or does 
 func (l *loop) proxyWatch(c *conn, args [][]byte, rt route) bool {
 	elsewhere := rt.ruling == moved
 	switch {
-	case c.multi.active || rt.ruling == await || rt.ruling == refuse || !elsewhere && c.pin == nil:
+	case rt.ruling == await || rt.ruling == refuse || !elsewhere && c.pin == nil:
 		return false // as anywhere else
 	case rt.ruling == ask:
 		l.refuse(c, commandWatch, errTryAgain)

@@ -16,7 +16,7 @@ func (l *loop) sweep() {
 		if soft > 0 && c.unsent() > 0 && l.overOutputLimit(c) {
 			continue
 		}
-		if timeout > 0 && !c.net.parked && !c.net.flying && l.now-c.lastSeen.Load() > timeout {
+		if timeout > 0 && !c.net.parked && !c.net.flying && !c.inner && l.now-c.lastSeen.Load() > timeout {
 			l.close(c)
 		}
 	}
