@@ -101,7 +101,7 @@ func (c *Client) firstMap(ctx context.Context) error {
 
 // watch looks after sessions whose server owes answers and is silent.
 func (c *Client) watch() {
-	tick := time.NewTicker(max(c.opts.SessionTimeout/8, time.Millisecond))
+	tick := time.NewTicker(max(min(c.opts.SessionTimeout/8, c.opts.Retry/4, 250*time.Millisecond), time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {

@@ -1,0 +1,177 @@
+package client_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/wire"
+)
+
+// fake is a server that says what a test tells it to. Real servers are tested with this client in
+// server/session; here it is about what goes over the wire, and when.
+type fake struct {
+	t       *testing.T
+	l       net.Listener
+	welcome wire.Welcome
+	batches chan *fakeBatch
+
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	over  sync.WaitGroup
+}
+
+// fakeBatch is a batch that waits for what the test does about it.
+type fakeBatch struct {
+	conn net.Conn
+	head wire.Batch
+	ops  []wire.Op
+}
+
+func newFake(t *testing.T) *fake {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{
+		t: t, l: l, batches: make(chan *fakeBatch, 1000), conns: map[net.Conn]bool{},
+		welcome: wire.Welcome{Version: wire.Version, MaxFrame: 1 << 20, MaxOps: 1 << 16, LeaseMillis: 180_000},
+	}
+	f.over.Go(f.accept)
+	t.Cleanup(f.close)
+	return f
+}
+
+func (f *fake) close() {
+	_ = f.l.Close()
+	f.mu.Lock()
+	for c := range f.conns {
+		_ = c.Close()
+	}
+	f.mu.Unlock()
+	f.over.Wait()
+}
+
+func (f *fake) accept() {
+	for {
+		c, err := f.l.Accept()
+		if err != nil {
+			return
+		}
+		f.mu.Lock()
+		f.conns[c] = true
+		f.mu.Unlock()
+		f.over.Go(func() { f.serve(c) })
+	}
+}
+
+func (f *fake) serve(c net.Conn) {
+	defer c.Close()
+	if _, err := io.ReadFull(c, make([]byte, len(wire.Magic))); err != nil {
+		return
+	}
+	if _, _, err := f.read(c); err != nil {
+		return
+	}
+	f.mu.Lock()
+	hello := wire.AppendWelcome(nil, &f.welcome)
+	f.mu.Unlock()
+	if _, err := c.Write(wire.AppendMap(hello, f.everything(1))); err != nil {
+		return
+	}
+	for {
+		t, body, err := f.read(c)
+		if err != nil {
+			return
+		}
+		if t != wire.TypeBatch {
+			continue
+		}
+		o, err := wire.DecodeBatch(body)
+		if err != nil {
+			f.t.Error(err)
+			return
+		}
+		b := &fakeBatch{conn: c, head: o.Batch}
+		for o.More() {
+			var op wire.Op
+			if err := o.Next(&op); err != nil {
+				f.t.Error(err)
+				return
+			}
+			b.ops = append(b.ops, op)
+		}
+		f.batches <- b
+	}
+}
+
+// everything is a map in which this server owns all, in the view of its revision.
+func (f *fake) everything(revision uint64) *wire.Map {
+	return &wire.Map{
+		Revision: revision, Nodes: []wire.Node{{ID: "fake", View: view.ViewID(revision)}}, Spans: []wire.Span{{Last: view.Whole.Last}},
+	}
+}
+
+func (f *fake) read(c net.Conn) (wire.Type, []byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		return 0, nil, err
+	}
+	body := make([]byte, binary.LittleEndian.Uint32(head[:]))
+	if _, err := io.ReadFull(c, body); err != nil {
+		return 0, nil, err
+	}
+	return wire.Type(body[0]), body[1:], nil
+}
+
+// answer sends results for operations of a batch.
+func (b *fakeBatch) answer(t *testing.T, st wire.Status, which ...int) {
+	t.Helper()
+	out, start := wire.BeginResults(nil)
+	for _, i := range which {
+		out = wire.AppendResult(out, &wire.Result{Tag: b.ops[i].Tag, Status: st, Value: b.ops[i].Key})
+	}
+	b.send(t, wire.EndResults(out, start, len(which)))
+}
+
+func (b *fakeBatch) all(t *testing.T) {
+	t.Helper()
+	which := make([]int, len(b.ops))
+	for i := range which {
+		which[i] = i
+	}
+	b.answer(t, wire.OK, which...)
+}
+
+func (b *fakeBatch) send(t *testing.T, frame []byte) {
+	t.Helper()
+	if _, err := b.conn.Write(frame); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// dial connects a client and lets it open its session.
+func (f *fake) dial(o client.Options) *client.Client {
+	f.t.Helper()
+	if o.SessionTimeout == 0 {
+		o.SessionTimeout = time.Minute // A slow machine sends no pings then.
+	}
+	c, err := client.Dial(context.Background(), "ostro://"+f.l.Addr().String(), o)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { _ = c.Close() })
+	first := c.Get(context.Background(), 0, nil)
+	(<-f.batches).all(f.t)
+	if _, err := first.Wait(); err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
