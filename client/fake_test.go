@@ -168,10 +168,18 @@ func (f *fake) dial(o client.Options) *client.Client {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { _ = c.Close() })
-	first := c.Get(context.Background(), 0, nil)
-	(<-f.batches).all(f.t)
-	if _, err := first.Wait(); err != nil {
-		f.t.Fatal(err)
+	for {
+		first := c.Get(context.Background(), 0, nil)
+		for over := false; !over; {
+			select {
+			case b := <-f.batches:
+				b.all(f.t)
+			case <-first.Done():
+				over = true
+			}
+		}
+		if _, err := first.Wait(); err == nil { // With little patience it may have been too slow.
+			return c
+		}
 	}
-	return c
 }
