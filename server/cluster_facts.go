@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/server/admin"
 )
 
 // answerStatus tells whoever asks what only this node knows.
@@ -29,10 +30,40 @@ func (h *host) facts() NodeFacts {
 		b := h.backup.Metrics()
 		f.Replicas, f.ReplicasOpen, f.ReplicaBytes, f.ReplicaBuffers = b.Replicas, b.OpenReplicas, int64(b.Bytes), b.BuffersFree
 	}
-	if l := h.life.Load(); l != nil && l.primary != nil {
-		f.UnreplicatedBytes = l.primary.Metrics().InFlight
+	if l := h.life.Load(); l != nil && l.primary.Load() != nil {
+		f.UnreplicatedBytes = l.primary.Load().Metrics().InFlight
 	}
 	return f
+}
+
+// leased tells whether the node may serve.
+func (h *host) leased() bool {
+	l := h.life.Load()
+	return l != nil && l.gate.Alive()
+}
+
+// Cluster returns what a node of a cluster counts besides, once it is one.
+func (n *Node) Cluster() (admin.Cluster, bool) {
+	h := n.cluster
+	if h == nil || !h.ready.Load() {
+		return admin.Cluster{}, false
+	}
+	s, self := h.cache.Snapshot(), h.self
+	c := admin.Cluster{
+		Leased: h.leased(), Coordinator: s.Coordinator == self, View: uint64(s.Map.ViewID(self)),
+		Share: s.Map.Ranges(self).Fraction(), Arriving: s.Arriving(self).Fraction(),
+		Nodes: len(s.Nodes), Living: len(s.Alive), Dead: len(s.Dead()), Recoveries: len(s.Recoveries),
+		Inherited: h.inherited.Load(), Backup: h.backup.Metrics(), Peers: h.peers.Metrics(),
+	}
+	if l := h.life.Load(); l != nil {
+		if m := l.gate.member.Load(); m != nil {
+			c.Lease = m.Lease.Remaining()
+		}
+		if p := l.primary.Load(); p != nil {
+			c.Primary = p.Metrics()
+		}
+	}
+	return c, true
 }
 
 // closePeers ends calls in both directions.

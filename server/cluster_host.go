@@ -39,7 +39,8 @@ type host struct {
 	memory Size
 
 	lock     *os.File
-	id       identity
+	self     view.NodeID
+	id       identity // of the life that begins
 	meta     *meta.Store
 	cache    *meta.Cache
 	settings meta.Settings
@@ -54,21 +55,29 @@ type host struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	life   atomic.Pointer[life]
+	ready  atomic.Bool // all of the above is there
+
+	inherited atomic.Int64 // records of dead nodes that this one took over
 }
 
-// newHost opens all that is needed before the node joins. What it returns must be
-// closed also if it fails.
-func newHost(n *Node, memory Size) (*host, error) {
+func newHost(n *Node, memory Size) *host {
 	h := &host{node: n, cfg: n.cfg, log: n.log.With("part", "cluster"), memory: memory}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h
+}
+
+// open opens all that is needed before the node joins. The host must be stopped also
+// if it fails.
+func (h *host) open() error {
 	for _, open := range []func() error{
 		h.openDirectory, h.openMeta, h.openFabric, h.openPeers,
 	} {
 		if err := open(); err != nil {
-			return h, err
+			return err
 		}
 	}
-	return h, nil
+	h.ready.Store(true)
+	return nil
 }
 
 // openDirectory makes the data directory this process' own and finds out who the node is.
@@ -85,6 +94,7 @@ func (h *host) openDirectory() error {
 		return fmt.Errorf("the data directory %s is in use by another server: %w", h.cfg.Dir, device.ErrLocked)
 	}
 	h.id, err = readIdentity(h.cfg.Dir, h.cfg.NodeID)
+	h.self = h.id.Node
 	return err
 }
 
@@ -138,7 +148,7 @@ func (h *host) openFabric() (err error) {
 	if urls == "" {
 		urls = "tcp://" + net.JoinHostPort(h.cfg.announceHost(), "0")
 	}
-	h.device, err = provider.Open(h.ctx, urls, provider.Options{Name: string(h.id.Node), Secret: h.secret, Log: h.log})
+	h.device, err = provider.Open(h.ctx, urls, provider.Options{Name: string(h.self), Secret: h.secret, Log: h.log})
 	if err != nil {
 		return fmt.Errorf("open the fabric: %w", err)
 	}
@@ -148,11 +158,11 @@ func (h *host) openFabric() (err error) {
 // openPeers opens the cluster port. Others can ask for replicas from here on, whether
 // this node has joined or not.
 func (h *host) openPeers() (err error) {
-	h.pool, err = peer.NewPool(peer.PoolOptions{Node: h.id.Node, Secret: h.secret, Address: h.addressOf})
+	h.pool, err = peer.NewPool(peer.PoolOptions{Node: h.self, Secret: h.secret, Address: h.addressOf})
 	if err != nil {
 		return err
 	}
-	h.peers, err = peer.NewServer(peer.ServerOptions{Node: h.id.Node, Secret: h.secret, Log: h.log})
+	h.peers, err = peer.NewServer(peer.ServerOptions{Node: h.self, Secret: h.secret, Log: h.log})
 	if err != nil {
 		return err
 	}
@@ -172,19 +182,21 @@ func (h *host) addressOf(n view.NodeID) (string, error) {
 }
 
 // described is the node as others shall know it.
-func (h *host) described() meta.Node {
-	announce := h.cfg.announceHost()
-	at := func(port int) string {
-		if port == 0 {
-			return ""
-		}
-		return net.JoinHostPort(announce, strconv.Itoa(port))
-	}
+func (l *life) described() meta.Node {
+	h := l.host
 	return meta.Node{
-		ID: h.id.Node, Log: h.id.Log, Zone: h.cfg.Zone, CapacityBytes: uint64(h.memory),
-		Address: at(h.cfg.clusterPort()), RedisAddress: at(h.cfg.Port), RedisTLS: at(h.cfg.TLSPort),
+		ID: l.id.Node, Log: l.id.Log, Zone: h.cfg.Zone, CapacityBytes: uint64(h.memory),
+		Address: h.cfg.announced(h.cfg.clusterPort()), RedisAddress: h.cfg.announced(h.cfg.Port), RedisTLS: h.cfg.announced(h.cfg.TLSPort),
 		AdminAddress: h.node.AdminAddr(),
 	}
+}
+
+// announced is a port as others reach it; empty if it is off.
+func (c *Config) announced(port int) string {
+	if port == 0 {
+		return ""
+	}
+	return net.JoinHostPort(c.announceHost(), strconv.Itoa(port))
 }
 
 // start begins the first life and returns when it serves.

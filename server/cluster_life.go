@@ -23,11 +23,12 @@ import (
 // nothing has happened but that clients were sent away for a while.
 type life struct {
 	*host
+	id     identity
 	log    *slog.Logger
 	gate   *gate
 	ledger ledger
 
-	primary *replica.Primary
+	primary atomic.Pointer[replica.Primary]
 	store   *store.Store
 	redis   *redis.Server
 	native  *session.Server
@@ -39,8 +40,6 @@ type life struct {
 	tasks  sync.WaitGroup
 	closed sync.Once
 	drains atomic.Bool // it gives its keys away
-
-	inherited atomic.Int64 // records
 }
 
 var (
@@ -54,10 +53,10 @@ func (h *host) begin() (*life, error) {
 	if err := h.settleLog(); err != nil {
 		return nil, err
 	}
-	l := &life{host: h, log: h.log, opened: make(chan struct{})}
+	l := &life{host: h, id: h.id, log: h.log, opened: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(h.ctx)
 	l.ended = l.ctx.Done()
-	l.gate = newGate(h.id.Node, h.cache.Snapshot())
+	l.gate = newGate(h.self, h.cache.Snapshot())
 	err := l.start()
 	if err != nil {
 		l.cancel(err)
@@ -199,7 +198,7 @@ func (l *life) keep() {
 // follow acts on new metadata.
 func (l *life) follow(s *meta.Snapshot) {
 	l.gate.show(s)
-	if s.Draining(l.id.Node) && len(s.Map.Ranges(l.id.Node)) > 0 && l.drains.CompareAndSwap(false, true) {
+	if s.Draining(l.self) && len(s.Map.Ranges(l.self)) > 0 && l.drains.CompareAndSwap(false, true) {
 		l.log.Info("this node is drained: it answers what it was asked and leaves its keys to others")
 		l.cancel(errDrained)
 	}
@@ -298,6 +297,7 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 		if save && l.gate.Alive() {
 			closeStore = l.store.Close
 		}
+		l.node.store.CompareAndSwap(l.store, nil)
 		err := within(ctx, closeStore)
 		if errors.Is(context.Cause(l.ctx), errRetired) {
 			err = nil // What was not copied belongs to nobody.

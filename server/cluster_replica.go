@@ -17,7 +17,7 @@ import (
 // openBackup makes this node's disk and memory available to other nodes' logs.
 func (h *host) openBackup() (err error) {
 	h.backup, err = replica.OpenBackup(replica.BackupOptions{
-		Dir: filepath.Join(h.cfg.Dir, backupDir), Device: h.device, Node: h.id.Node,
+		Dir: filepath.Join(h.cfg.Dir, backupDir), Device: h.device, Node: h.self,
 		SegmentBytes: uint32(h.settings.SegmentBytes), Place: store.PlaceOfEntry,
 		Log: h.log.With("part", "backup"),
 	})
@@ -47,14 +47,15 @@ func (l *life) newPrimary() (*replica.Primary, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.primary = replica.NewPrimary(replica.PrimaryOptions{
+	p := replica.NewPrimary(replica.PrimaryOptions{
 		Self: l.id.Node, Members: l.members, Ledger: &l.ledger, Peers: l.pool,
 		Device: l.device, Mode: replica.Mode(l.cfg.Replication),
 		Copies: l.settings.Replicas - 1, Version: log.ReplicaVersion, HadCopies: log.Copies, Backups: log.Backups,
 		OpenTimeout: 2 * time.Second, // The first one makes queue pairs, too, and disks may be slow.
 		Log:         l.log.With("part", "primary"),
 	})
-	return l.primary, nil
+	l.primary.Store(p)
+	return p, nil
 }
 
 // copiesSoFar is what the metadata says of the log's copies. Of one that has no segments yet each

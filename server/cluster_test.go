@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/internal/port"
@@ -184,6 +186,54 @@ func TestNodesFormAClusterAndSendClientsToEachOther(t *testing.T) {
 	}
 	if view := s.Map.ViewID(view.NodeID("n1")); view != 1 {
 		t.Fatalf("n1 is in view %d", view)
+	}
+	metrics := w.scrape("n1")
+	for _, line := range []string{"ostro_ready 1", "ostro_cluster_leased 1", "ostro_cluster_nodes_living 3", "ostro_copies_wanted 2", "ostro_cluster_view 1"} {
+		if !strings.Contains(metrics, line+"\n") {
+			t.Errorf("the metrics lack %q", line)
+		}
+	}
+}
+
+// scrape reads a node's metrics.
+func (w *world) scrape(name string) string {
+	w.t.Helper()
+	r, err := http.Get("http://" + w.nodes[name].AdminAddr() + "/metrics")
+	w.must(err)
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	w.must(err)
+	return string(text)
+}
+
+func TestNativeClientsGoOnWhenANodeDies(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	s := w.cache.Snapshot()
+	c, err := client.Dial(patient(t), "ostro://"+s.Nodes["n1"].Address+","+s.Nodes["n3"].Address, client.Options{})
+	w.must(err)
+	defer c.Close()
+	const counters, rounds = 50, 20
+	for round := range rounds {
+		if round == rounds/2 {
+			w.drop("n2")
+		}
+		var all []*client.Future
+		for i := range counters {
+			all = append(all, c.Add(patient(t), 0, []byte(key(i)), 1))
+		}
+		for _, f := range all {
+			if _, err := f.Wait(); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+	}
+	for i := range counters {
+		got, err := c.Get(patient(t), 0, []byte(key(i))).Wait()
+		if err != nil || got.Int() != rounds {
+			t.Fatalf("%s was counted to %d (%v) in %d rounds", key(i), got.Int(), err, rounds)
+		}
 	}
 }
 

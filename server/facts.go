@@ -11,13 +11,19 @@ import (
 
 var _ admin.Node = (*Node)(nil)
 
-// Phase tells what the node is doing.
-func (n *Node) Phase() admin.Phase { return *n.phase.Load() }
+// Phase tells what the node is doing. A cluster's node serves only while it has a lease.
+func (n *Node) Phase() admin.Phase {
+	p := *n.phase.Load()
+	if p.Ready && n.cluster != nil && !n.cluster.leased() {
+		return admin.Phase{Name: "without a lease; etcd may be out of reach"}
+	}
+	return p
+}
 
 // Health tells why the node no longer keeps its promises: after a failed sync
 // nobody knows what is on the disk, and only a restart finds out.
 func (n *Node) Health() error {
-	if s, ok := any(n.store.Load()).(interface{ Health() error }); ok && n.store.Load() != nil {
+	if s := n.store.Load(); s != nil {
 		return s.Health()
 	}
 	return nil
@@ -47,6 +53,11 @@ func (n *Node) Facts() []admin.Fact {
 		{Name: "durability", Value: n.cfg.Durability.String()},
 	}
 	add := func(name, value string) { facts = append(facts, admin.Fact{Name: name, Value: value}) }
+	if c, ok := n.Cluster(); ok {
+		add("node", string(n.cluster.self)+" at "+n.cfg.announced(n.cfg.clusterPort()))
+		add("cluster", number(int64(c.Living))+" of "+number(int64(c.Nodes))+" nodes live; this one owns "+strconv.FormatFloat(100*c.Share, 'f', 1, 64)+"% of the keys")
+		add("copies", number(int64(c.Primary.Copies))+" of "+number(int64(c.Primary.Wanted))+" elsewhere; "+number(int64(c.Backup.Replicas))+" replicas of others here")
+	}
 	if r, ok := n.Redis(); ok {
 		add("address", n.Addr())
 		add("clients", number(r.Clients))
@@ -71,11 +82,11 @@ func (c *Config) DirText() string {
 }
 
 func (n *Node) lastCheckpoint() string {
-	at := n.store.Load().LastCheckpoint()
-	if at.IsZero() {
+	s := n.store.Load()
+	if s == nil || s.LastCheckpoint().IsZero() {
 		return "none yet"
 	}
-	return time.Since(at).Round(time.Second).String() + " ago"
+	return time.Since(s.LastCheckpoint()).Round(time.Second).String() + " ago"
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

@@ -98,11 +98,14 @@ func (n *Node) start() error {
 	if err := n.cfg.probePorts(); err != nil {
 		return err
 	}
+	if n.cfg.Cluster != "" {
+		n.cluster = newHost(n, limit)
+	}
 	if err := n.startAdmin(); err != nil {
 		return err
 	}
-	if n.cfg.Cluster != "" {
-		return n.startCluster(limit)
+	if n.cluster != nil {
+		return n.startCluster()
 	}
 	n.enter("recovering")
 	opened, err := store.Open(n.cfg.storeOptions(limit, n.loops(), n.log, n.report))
@@ -123,8 +126,8 @@ func (n *Node) start() error {
 }
 
 // startCluster makes this server a node of a cluster.
-func (n *Node) startCluster(limit Size) (err error) {
-	if n.cluster, err = newHost(n, limit); err != nil {
+func (n *Node) startCluster() error {
+	if err := n.cluster.open(); err != nil {
 		return err
 	}
 	return n.cluster.start()

@@ -90,6 +90,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, fabricMetrics)
 	describe(out, nicMetrics)
 	describe(out, replicaMetrics)
+	describe(out, clusterMetrics)
 	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, buildDesc, readyDesc} {
 		out <- d
 	}
@@ -125,6 +126,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		if m, ok := n.Replica(); ok {
 			collect(out, fabricMetrics, &m.Fabric)
 			collect(out, replicaMetrics, &m)
+		}
+	}
+	if n, has := c.node.(clusterNode); has {
+		if m, ok := n.Cluster(); ok {
+			collect(out, clusterMetrics, &m)
 		}
 	}
 }
