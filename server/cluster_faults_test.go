@@ -17,6 +17,13 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
+// long leaves tests of what others cover, too, to those who have the time.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
+}
+
 // drop kills nodes, all at once.
 func (w *world) drop(names ...string) {
 	var all sync.WaitGroup
@@ -113,6 +120,7 @@ func TestADrainedNodeGivesAllToOthersAndStays(t *testing.T) {
 }
 
 func TestANodeAloneKeepsItsKeys(t *testing.T) {
+	long(t)
 	w := newWorld(t)
 	w.start("n1")
 	w.write(w.client("n1"), 0, 500)
@@ -131,6 +139,7 @@ func TestANodeAloneKeepsItsKeys(t *testing.T) {
 }
 
 func TestCallsReplicateAsOneSidedWritesDo(t *testing.T) {
+	long(t)
 	w := newWorld(t)
 	w.replication = "rpc"
 	w.start("n1", "n2", "n3")
@@ -211,6 +220,7 @@ func TestAnHeirThatDiesToo(t *testing.T) {
 }
 
 func TestTheCoordinatorDiesWithAnother(t *testing.T) {
+	long(t)
 	w := newWorld(t)
 	w.start("n1", "n2", "n3", "n4")
 	w.await("copies", copied)

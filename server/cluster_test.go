@@ -298,6 +298,7 @@ func settled(s *meta.Snapshot) bool {
 }
 
 func TestHeirsHaveEverythingThatADeadNodeAcknowledged(t *testing.T) {
+	long(t)
 	w := newWorld(t)
 	w.start("n1", "n2", "n3", "n4")
 	w.await("copies", copied)
