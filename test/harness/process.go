@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -60,7 +61,7 @@ func (p *Process) Crashed() error {
 
 // lastWords is a panic with its stack, or the end of the log.
 func (p *Process) lastWords() string {
-	text, err := os.ReadFile(p.log)
+	text, err := readEnd(p.log, 1<<20)
 	if err != nil {
 		return err.Error()
 	}
@@ -140,12 +141,36 @@ func (p *Process) Resume() { p.Signal(syscall.SIGCONT) }
 
 // Tail is the last lines of its log.
 func (p *Process) Tail(lines int) string {
-	text, err := os.ReadFile(p.log)
+	text, err := readEnd(p.log, 1<<20)
 	if err != nil {
 		return err.Error()
 	}
 	all := bytes.Split(bytes.TrimRight(text, "\n"), []byte("\n"))
 	return string(bytes.Join(all[max(0, len(all)-lines):], []byte("\n")))
+}
+
+// readEnd reads the last bytes of a file.
+func readEnd(name string, bytes int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.Size() > bytes {
+		if _, err := f.Seek(-bytes, io.SeekEnd); err != nil {
+			return nil, err
+		}
+	}
+	return io.ReadAll(f)
+}
+
+// LogBytes is how much it has logged, over all its starts.
+func (p *Process) LogBytes() int64 {
+	info, err := os.Stat(p.log)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // tellOnFailure shows the end of the log if the test fails.

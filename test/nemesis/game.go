@@ -21,6 +21,7 @@ type game struct {
 	round   uint64
 	seed    uint64
 	began   time.Time
+	logged  map[string]int64 // bytes, by node
 }
 
 // Fault does harm and undoes it: when it returns, processes run, the network is whole and
@@ -34,7 +35,7 @@ type Fault struct {
 
 func newGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {
 	t.Helper()
-	return &game{t: t, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, began: time.Now(), cluster: harness.StartCluster(t, o)}
+	return &game{t: t, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, began: time.Now(), logged: map[string]int64{}, cluster: harness.StartCluster(t, o)}
 }
 
 // Answers that clients get before and after a fault. Bulk writes are about 1 KB each.
@@ -66,7 +67,22 @@ func (g *game) play(f Fault) {
 	if err := g.load.Check(); err != nil {
 		g.t.Fatalf("after %s: %v", f.Name, err)
 	}
+	g.must("log with measure", g.chatter())
 	g.say("round %d: %s", g.round, g.load)
+}
+
+// mostLogged is how much a node may log in one round: who says more goes round in circles.
+const mostLogged = 4 << 20
+
+// chatter finds nodes that do.
+func (g *game) chatter() error {
+	for _, n := range g.cluster.Nodes {
+		before := g.logged[n.ID]
+		if g.logged[n.ID] = n.LogBytes(); g.logged[n.ID]-before > mostLogged {
+			return fmt.Errorf("%s logged %d MB in one round:\n%s", n.ID, (g.logged[n.ID]-before)>>20, n.Tail(20))
+		}
+	}
+	return nil
 }
 
 func (g *game) say(format string, args ...any) {

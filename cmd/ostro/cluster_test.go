@@ -1,0 +1,157 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/server"
+)
+
+func TestSlotsAreShownAsRedisDoesAndPartsOfThemMarked(t *testing.T) {
+	half := view.SlotsRange(7, 7)
+	half.Last--
+	for _, c := range []struct {
+		ranges view.Ranges
+		want   string
+	}{
+		{nil, ""},
+		{view.RangesOf(view.SlotsRange(0, 4095)), "0-4095"},
+		{view.RangesOf(view.SlotsRange(0, 3), view.SlotsRange(9, 9)), "0-3 9"},
+		{view.RangesOf(half), "7*"},
+		{view.RangesOf(view.SlotsRange(3, 6), half), "3-7*"},
+	} {
+		if got := strings.Join(slotsOf(c.ranges), " "); got != c.want {
+			t.Errorf("%s is shown as %q, want %q", c.ranges, got, c.want)
+		}
+	}
+}
+
+func TestHealthIsWhatAnOperatorMustKnowFirst(t *testing.T) {
+	well := server.ClusterStatus{Dealt: true, Coordinator: "a"}
+	with := func(f func(*server.ClusterStatus)) server.ClusterStatus {
+		st := well
+		f(&st)
+		return st
+	}
+	begun, waiting := server.RecoveryStatus{Begun: true}, server.RecoveryStatus{Stage: "waits"}
+	for _, c := range []struct {
+		st     server.ClusterStatus
+		want   string
+		served bool
+	}{
+		{well, "ok", true},
+		{with(func(s *server.ClusterStatus) { s.Coordinator = "" }), "degraded", true},
+		{with(func(s *server.ClusterStatus) { s.Logs = []server.LogStatus{{Degraded: true}} }), "degraded", true},
+		{with(func(s *server.ClusterStatus) { s.Recoveries = []server.RecoveryStatus{begun} }), "recovering", false},
+		{with(func(s *server.ClusterStatus) { s.Recoveries = []server.RecoveryStatus{waiting, begun} }), "waiting", false},
+		{with(func(s *server.ClusterStatus) { s.Dealt = false }), "forming", false},
+	} {
+		r := clusterReport{Health: healthOf(c.st)}
+		if r.Health != c.want || r.served() != c.served {
+			t.Errorf("%+v is %q, served %v; want %q, %v", c.st, r.Health, r.served(), c.want, c.served)
+		}
+	}
+}
+
+func TestAStatusTellsNodesRecoveriesAndProblems(t *testing.T) {
+	r := reportOf("etcd://x", "", server.ClusterStatus{
+		Dealt: true, Coordinator: "a", Settings: meta.Settings{Replicas: 3},
+		Nodes: []server.NodeStatus{
+			{ID: "a", Alive: true, Since: time.Now().Add(-3 * time.Minute), RedisAddress: "1.2.3.4:7", Share: 0.5, Ranges: view.RangesOf(view.SlotsRange(0, 8191)), Facts: &server.NodeFacts{Keys: 42}},
+			{ID: "b", Share: 0.5},
+			{ID: "c", Alive: true, Draining: true},
+			{ID: "d", Lost: true},
+			{ID: "e", Alive: true, Silence: "it does not answer"},
+			{ID: "f", Alive: true},
+		},
+		Logs: []server.LogStatus{{Node: "a", Copies: 1, Wanted: 2, Backups: []view.NodeID{"c"}, Degraded: true}},
+		Recoveries: []server.RecoveryStatus{{
+			Node: "b", Begun: true, Stage: "replaying", Done: 1 << 20, Total: 4 << 20, Left: 1500 * time.Millisecond,
+			Parts: []server.PartStatus{{Heir: "a", Share: 0.25, Stage: "replaying"}, {Heir: "c", Share: 0.25}},
+		}},
+		Wishes:   []server.WishStatus{{Node: "c", Act: meta.Drain, Waiting: "b comes first"}},
+		Problems: []string{"b is dead and owns 50.0% of the keys"},
+	})
+	var out bytes.Buffer
+	r.print(&out)
+	for _, want := range []string{
+		"etcd://x: recovering; 4 of 6 nodes alive, 3 copies wanted, coordinator a",
+		"serving", "1.2.3.4:7", "0-8191", "42", "1 of 2: c", "3m", "dead", "draining", "lost", "silent", "idle",
+		"Recovery of b: replaying, 1.0 MiB of 4.0 MiB, about 1.5s left", "a takes 25.0%: replaying", "c takes 25.0%: not begun",
+		"drain of c: b comes first", "! b is dead and owns 50.0% of the keys",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the status lacks %q:\n%s", want, out.String())
+		}
+	}
+}
+
+func devState(t *testing.T, dir string, given map[string]bool, f devFlags) (clusterState, error) {
+	t.Helper()
+	f.given = func(name string) bool { return given[name] }
+	return f.stateIn(dir)
+}
+
+func TestAClusterInADirectoryKeepsItsNodes(t *testing.T) {
+	dir := t.TempDir()
+	s, err := devState(t, dir, nil, devFlags{nodes: 3, port: 7000})
+	if err != nil || len(s.Nodes) != 3 || s.Nodes[2].Redis != "127.0.0.1:7002" || s.Etcd != "etcd://127.0.0.1:7099" {
+		t.Fatalf("a new one is %+v, %v", s, err)
+	}
+	s.Nodes = slices.Delete(s.Nodes, 1, 2) // node2 was removed.
+	if err := s.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = devState(t, dir, nil, devFlags{nodes: 4, port: 7300}); err != nil || len(s.Nodes) != 2 || s.Nodes[1].ID != "node3" || s.Port != 7000 {
+		t.Fatalf("without flags it is %+v, %v", s, err)
+	}
+	both := map[string]bool{"nodes": true, "port": true}
+	if s, err = devState(t, dir, both, devFlags{nodes: 3, port: 7300}); err != nil || len(s.Nodes) != 3 || s.Nodes[2].ID != "node2" || s.Nodes[2].Redis != "127.0.0.1:7301" {
+		t.Fatalf("with more nodes at other ports it is %+v, %v", s, err)
+	}
+	if _, err = devState(t, dir, both, devFlags{nodes: 1, port: 7000}); err == nil || !strings.Contains(err.Error(), "ostro cluster drain") {
+		t.Fatalf("fewer nodes: %v", err)
+	}
+}
+
+func TestADamagedClusterFileIsToldWithItsName(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, stateName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := readClusterState(dir)
+	var usage usageError
+	if err == nil || errors.As(err, &usage) || !strings.Contains(err.Error(), stateName) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestOrdersReachAClusterInADirectoryWithALongName(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &devCluster{dir: dir, stopping: make(chan struct{}), nodes: map[string]*child{}, out: &devVoice{out: &bytes.Buffer{}}}
+	d.state.Nodes = []clusterNode{{ID: "node1"}}
+	if err := d.listen(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		close(d.stopping)
+		d.watchers.Wait()
+	}()
+	if err := order(t.Context(), dir, "/forget/node1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.snapshot().Nodes; len(got) != 0 {
+		t.Fatalf("a node that was to be forgotten is there: %v", got)
+	}
+}
