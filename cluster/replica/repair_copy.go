@@ -58,7 +58,7 @@ func (p *Primary) copyAll(ctx context.Context, m Membership, slowly bool) (faile
 	p.mu.Lock()
 	p.books.counts.toCopy = failed
 	p.mu.Unlock()
-	if len(lacking) > 0 {
+	if len(lacking) > failed {
 		p.keeper.wake() // Perhaps a dead node is not needed any more.
 	}
 	return failed, last
