@@ -126,14 +126,16 @@ func OpenBackup(o BackupOptions) (*Backup, error) {
 	}
 	b := &Backup{
 		o: o, logs: map[record.LogID]*copies{}, savings: savings{filepath.Join(o.Dir, "savings")},
-		flushes: make(chan struct{}, 1), reading: make(chan struct{}, maxFetches),
+		flushes: make(chan struct{}, flushers), reading: make(chan struct{}, maxFetches),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	if err := b.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("replica: open the backup in %s: %w", o.Dir, err), b.Close())
 	}
 	b.pool.wake = b.wakeFlusher
-	b.running.Go(b.flushAll)
+	for range flushers {
+		b.running.Go(b.flushAll)
+	}
 	if o.ScrubRate > 0 {
 		b.running.Go(b.scrubAll)
 	}

@@ -31,6 +31,10 @@ func (q *queue) pop() *replica {
 	return r
 }
 
+// flushers is how many replicas are flushed at a time: one computes while the other
+// waits for the disk.
+const flushers = 2
+
 // flushRetry is the pause after a flush that failed, as it does while the disk is full.
 const flushRetry = time.Second
 
@@ -75,29 +79,45 @@ func (b *Backup) pause(d time.Duration) {
 	}
 }
 
-// flushSome goes on until there is nothing to do or something fails. Dirty
-// buffers come first: an open waits for them, and nothing for a flush.
+// flushSome goes on until there is nothing to do or something fails. It is quiet
+// while few buffers wait; when they get scarce others wait for it, and it works
+// like anybody.
 func (b *Backup) flushSome() error {
 	for b.ctx.Err() == nil {
-		more, err := b.pool.sweep()
+		var more bool
+		var err error
+		next := func() { more, err = b.flushNext() }
+		if b.pool.pressed() {
+			background.Aloud(next)
+		} else {
+			next()
+		}
 		if err != nil {
 			return err
 		}
-		if more {
-			continue
-		}
-		var r *replica
-		background.Aloud(func() { r = b.waiting.pop() })
-		if r == nil {
+		if !more {
 			background.Aloud(b.savings.put)
 			return nil
 		}
-		if err := b.flush(r); err != nil {
-			background.Aloud(func() { b.waiting.push(r) })
-			return err
-		}
 	}
 	return nil
+}
+
+// flushNext does the next thing to do, and tells whether there was any. Dirty
+// buffers come first: an open waits for them, and nothing for a flush.
+func (b *Backup) flushNext() (more bool, err error) {
+	if more, err := b.pool.sweep(); more || err != nil {
+		return more, err
+	}
+	r := b.waiting.pop()
+	if r == nil {
+		return false, nil
+	}
+	if err := b.flush(r); err != nil {
+		b.waiting.push(r)
+		return false, err
+	}
+	return true, nil
 }
 
 // flush moves one closed replica to a file. Locks of those who serve are taken

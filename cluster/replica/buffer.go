@@ -50,7 +50,7 @@ func createBuffer(path string, segmentBytes uint32) (*buffer, error) {
 		err = b.mapData(segmentBytes)
 	}
 	if err == nil {
-		b.zero() // It is already; but now its pages are there.
+		b.populate()
 		err = b.store(bufferHeader{state: bufferFree, segmentBytes: segmentBytes}, true)
 	}
 	if err != nil {
@@ -122,8 +122,37 @@ func (b *buffer) store(h bufferHeader, sync bool) error {
 	return nil
 }
 
-// zero clears the data.
-func (b *buffer) zero() {
+// zero makes all of the data zeroes that the disk has promised room for, and
+// nothing of it is left to be written there.
+func (b *buffer) zero() error {
+	fd, n := int(b.file.Fd()), int64(len(b.data()))
+	err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, dataOffset, n)
+	if err == nil {
+		err = reserve(b.file, dataOffset+n)
+	}
+	switch err {
+	case nil:
+		b.populate()
+	case unix.EOPNOTSUPP, unix.ENOSYS, unix.EINTR:
+		b.clear()
+		err = nil
+	}
+	return err
+}
+
+// populate brings the pages of a buffer of zeroes into memory, so that a NIC meets no
+// cold one. Systems that cannot do that find them on the way.
+func (b *buffer) populate() {
+	data := b.data()
+	for at := 0; at < len(data); at += zeroStep {
+		if unix.Madvise(data[at:min(at+zeroStep, len(data))], unix.MADV_POPULATE_READ) != nil {
+			return
+		}
+	}
+}
+
+// clear writes zeroes over the data.
+func (b *buffer) clear() {
 	data := b.data()
 	for at := 0; at < len(data); at += zeroStep {
 		clear(data[at:min(at+zeroStep, len(data))])

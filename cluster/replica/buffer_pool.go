@@ -190,7 +190,9 @@ func (b *buffer) clean(segmentBytes uint32) (kept bool, err error) {
 	}
 	err = b.store(bufferHeader{state: bufferDirty}, false)
 	if err == nil {
-		b.zero()
+		err = b.zero()
+	}
+	if err == nil {
 		err = syncFile(b.file) // Zeroes first: the header vouches for them.
 	}
 	if err == nil {
@@ -200,6 +202,13 @@ func (b *buffer) clean(segmentBytes uint32) (kept bool, err error) {
 		return false, errors.Join(err, b.discard())
 	}
 	return true, nil
+}
+
+// pressed tells whether most buffers are busy.
+func (p *bufferPool) pressed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return 2*p.busy > p.limit
 }
 
 // counts tells how many buffers are free, could still be made, and are busy.
