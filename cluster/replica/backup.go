@@ -28,7 +28,7 @@ type BackupOptions struct {
 	Node      view.NodeID   // whose backup it is
 	// SegmentBytes is the size of a buffer.
 	SegmentBytes uint32
-	// Buffers is how many there are at most; default 64. Ready are made at once; default 4.
+	// Buffers is how many there are at most; default 192. Ready are made at once; default 4.
 	Buffers, Ready int
 	// HoldUp is how long the machine goes on when the power fails; default 10 s. Not more buffers
 	// are lent than the disk takes in that time.
@@ -55,7 +55,7 @@ func (o BackupOptions) withDefaults() (BackupOptions, error) {
 		o.BufferDir = filepath.Join(o.Dir, "buffers")
 	}
 	if o.Buffers == 0 {
-		o.Buffers = 64
+		o.Buffers = 192
 	}
 	if o.Ready == 0 {
 		o.Ready = 4

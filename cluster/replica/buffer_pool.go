@@ -157,7 +157,7 @@ func (p *bufferPool) sweep() (more bool, err error) {
 	if b == nil {
 		return false, nil
 	}
-	kept, err := b.clean(p.segmentBytes)
+	kept, err := b.clean(p.segmentBytes, p.plenty())
 	b.readers.Unlock()
 	background.Aloud(func() {
 		p.mu.Lock()
@@ -183,9 +183,20 @@ func (p *bufferPool) takeDirty() *buffer {
 	return nil
 }
 
-// clean makes the buffer free, or removes it if it cannot be used again.
-func (b *buffer) clean(segmentBytes uint32) (kept bool, err error) {
-	if b.inherited || b.header.segmentBytes != segmentBytes {
+// keepFree is how many free buffers are kept: a load that needed more is over.
+const keepFree = 16
+
+// plenty tells whether no more free buffers are wanted.
+func (p *bufferPool) plenty() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.free) >= keepFree
+}
+
+// clean makes the buffer free, or removes it if it is not wanted or cannot be used
+// again.
+func (b *buffer) clean(segmentBytes uint32, plenty bool) (kept bool, err error) {
+	if plenty || b.inherited || b.header.segmentBytes != segmentBytes {
 		return false, b.discard()
 	}
 	err = b.store(bufferHeader{state: bufferDirty}, false)
