@@ -87,7 +87,8 @@ var errInTransaction = errors.New("a transaction is open: lock the operation's O
 
 var errNoOperation = errors.New("only the record of an operation can be completed: name it by OpKey")
 
-// Complete records the result of the operation op in the open transaction.
+// Complete records the result of the operation op in the open transaction. It
+// fails if its client knows the answer; then the transaction is to be aborted.
 func (ss *Session) Complete(op *Key, result []byte) Status {
 	switch {
 	case op.Table != completionTable || !ss.tx.open:
@@ -95,11 +96,21 @@ func (ss *Session) Complete(op *Key, result []byte) Status {
 	case len(result) > MaxResultBytes:
 		return ss.fail(errResultTooLarge)
 	}
-	st := ss.txnPut(op, Write{Value: result, ExpireAt: ss.now + ss.st.opts.KeepResults.Milliseconds()})
+	id, until := idOf(op), ss.now+ss.st.opts.KeepResults.Milliseconds()
+	if ss.st.clients.isAnswered(id) {
+		return ss.fail(errAnswered)
+	}
+	st := ss.txnPut(op, Write{Value: result, ExpireAt: until})
 	if st == OK {
 		ss.tx.find(op).e.Type = record.TypeCompletion
+		ss.st.clients.note(id, objectOf(op.Bytes), ss.now, until)
 	}
 	return st
+}
+
+// idOf reads whose result an OpKey names.
+func idOf(op *Key) OpID {
+	return OpID{binary.LittleEndian.Uint64(op.Bytes[8:]), binary.LittleEndian.Uint64(op.Bytes[16:])}
 }
 
 // Once runs an operation on k unless it was run before. Its effect and its result

@@ -32,6 +32,7 @@ type Store struct {
 	revisits *revisits
 	chunkIDs atomic.Uint64
 	imports  imports
+	clients  clients
 	limit    atomic.Int64 // memory, in bytes
 	policy   atomic.Uint32
 

@@ -66,6 +66,7 @@ func (st *Store) sweepLoop(ctx context.Context) {
 		st.sweepExpired(ctx, ss)
 		st.auditExpired(ctx, ss)
 		st.dropDoomed(ctx, ss)
+		st.clients.sweep(st.opts.Now())
 	})
 }
 

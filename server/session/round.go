@@ -130,6 +130,7 @@ func (w *worker) batch(c *conn, out *buffer, body []byte) error {
 	}
 	w.tally.batches++
 	w.on = target{c: c, out: out, batch: ops.Batch}
+	w.sess.Answered(ops.Client, ops.Acked)
 	for ops.More() {
 		n, err := w.look32(&ops)
 		if err != nil {

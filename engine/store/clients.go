@@ -1,0 +1,110 @@
+package store
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// clients remember, per client, which of its operations this process has run and
+// which of them are answered. The results of those go at once: clients have few
+// unanswered operations, and three minutes of results would be many.
+//
+// An attempt that is late, still in some buffer when another one was answered, must
+// not find that its result is gone and run. So it is refused, by its sequence:
+// who forgets a result raises answered first, and who runs an operation looks at
+// answered last, when it holds the lock on the result's entry.
+type clients struct {
+	byID sync.Map // of *client, by the client's id
+}
+
+// client is what is known of one.
+type client struct {
+	answered atomic.Uint64 // all operations with lower sequences are
+	until    atomic.Int64  // Unix milliseconds; it may be forgotten then
+
+	mu  sync.Mutex
+	run []receipt // as they were run
+}
+
+// receipt is an operation whose result is kept.
+type receipt struct {
+	seq   uint64
+	place record.Place // of the object
+	until int64        // when the result goes by itself
+}
+
+var errAnswered = errors.New("the operation was answered before, and its client knows: it is not run again")
+
+func (cs *clients) of(id uint64) *client {
+	if c, ok := cs.byID.Load(id); ok {
+		return c.(*client)
+	}
+	c, _ := cs.byID.LoadOrStore(id, &client{})
+	return c.(*client)
+}
+
+// isAnswered tells whether an operation is not to be run any more.
+func (cs *clients) isAnswered(id OpID) bool {
+	c, ok := cs.byID.Load(id.Client)
+	return ok && id.Seq < c.(*client).answered.Load()
+}
+
+// note notes that the result of an operation is kept until some time.
+func (cs *clients) note(id OpID, place record.Place, now, until int64) {
+	c := cs.of(id.Client)
+	c.until.Store(until)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	over := 0
+	for over < len(c.run) && c.run[over].until <= now {
+		over++ // Of a client that never tells what arrived.
+	}
+	c.run = append(c.run[over:], receipt{id.Seq, place, until})
+}
+
+// take takes the receipts below a sequence, as far as they are the oldest.
+func (c *client) take(below uint64) []receipt {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for n < len(c.run) && c.run[n].seq < below {
+		n++
+	}
+	taken := c.run[:n:n]
+	c.run = c.run[n:]
+	return taken
+}
+
+// sweep forgets clients that were not heard of for long.
+func (cs *clients) sweep(now int64) {
+	cs.byID.Range(func(id, c any) bool {
+		if c.(*client).until.Load() <= now {
+			cs.byID.CompareAndDelete(id, c)
+		}
+		return true
+	})
+}
+
+// Answered says that a client has the answers of all its operations with sequences
+// below some: their results are forgotten, and further attempts are refused.
+func (ss *Session) Answered(id, below uint64) {
+	if below == 0 {
+		return
+	}
+	c := ss.st.clients.of(id)
+	was := c.answered.Load()
+	if below <= was {
+		return
+	}
+	c.until.Store(ss.now + 2*ss.st.opts.KeepResults.Milliseconds())
+	for ; was < below && !c.answered.CompareAndSwap(was, below); was = c.answered.Load() {
+	}
+	cold := len(ss.cold)
+	for _, r := range c.take(below) {
+		ss.Forget(r.place, OpID{id, r.seq}) // A cold one goes by time.
+	}
+	ss.cold = ss.cold[:cold]
+}
