@@ -21,8 +21,9 @@ import (
 // BackupOptions say how a backup is made.
 type BackupOptions struct {
 	Dir string
-	// BufferDir is where buffers are; default Dir/buffers. RDMA hardware cannot write to files of most file systems: give
-	// it one on tmpfs. What lies there then survives kill -9, but not the end of the machine.
+	// BufferDir is where buffers are; default Dir/buffers. RDMA hardware cannot write
+	// to files of most file systems: give it one on tmpfs. What lies there then
+	// survives kill -9, but not the end of the machine.
 	BufferDir string
 	Device    fabric.Device // nil: only Append writes to it
 	Node      view.NodeID   // whose backup it is

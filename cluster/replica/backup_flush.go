@@ -2,6 +2,7 @@ package replica
 
 import (
 	"errors"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -169,8 +170,12 @@ func (r *replica) moveTo(tmp string) error {
 	return r.leaveBuffer()
 }
 
-// markCorrupt remembers that a replica is, and tells.
+// markCorrupt remembers that a replica is, and tells. An error that says nothing
+// of its bytes, and a replica that was dropped meanwhile, are left alone.
 func (r *replica) markCorrupt(why error) {
+	if !errors.Is(why, ErrCorrupt) && !errors.Is(why, fs.ErrNotExist) {
+		return
+	}
 	l := r.log
 	l.mu.Lock()
 	known := r.corrupt || r.lost

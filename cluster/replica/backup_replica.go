@@ -199,5 +199,9 @@ func (r *replica) info() ReplicaInfo {
 // already; an open one's payloads are checked one by one.
 func (h *held) scan(only func(record.BatchID) bool) (record.Extent, error) {
 	closed := h.info.State == StateClosed
-	return record.ScanWith(h.bytes, h.info.Segment, record.ScanOptions{Closed: closed && only == nil, SkipCRC: closed, Only: only})
+	ext, err := record.ScanWith(h.bytes, h.info.Segment, record.ScanOptions{Closed: closed && only == nil, SkipCRC: closed, Only: only})
+	if err != nil {
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return ext, err
 }

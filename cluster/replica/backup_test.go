@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric"
 )
@@ -85,16 +86,16 @@ func TestACloseIsAcknowledgedOnlyIfAllOfTheSegmentIsThere(t *testing.T) {
 	check(t, closeIt(x.closing()))
 }
 
-func (s *scene) health(to string) (a replica.HealthAnswer) {
+func (s *scene) health(to view.NodeID) (a replica.HealthAnswer) {
 	s.t.Helper()
-	check(s.t, s.call("b1", replica.MethodHealth, replica.HealthRequest{Log: logID}, nil, &a))
+	check(s.t, s.call(to, replica.MethodHealth, replica.HealthRequest{Log: logID}, nil, &a))
 	return a
 }
 
 // flushed waits until nothing is left to flush or to zero.
-func (s *scene) flushed(to string) {
+func (s *scene) flushed(to view.NodeID) {
 	s.t.Helper()
-	h := s.hosts["b1"]
+	h := s.hosts[to]
 	eventually(s.t, "closed replicas are on disk", func() bool {
 		m := h.Metrics()
 		return m.BuffersBusy == m.OpenReplicas
@@ -127,8 +128,8 @@ func TestAKeyIsOfNoUseOnceItsReplicaIsClosed(t *testing.T) {
 	}
 }
 
-func (s *scene) append(to string, handle uint64, off uint32, b []byte) error {
-	return s.call("b1", replica.MethodAppend, replica.AppendHead{Handle: handle, Offset: off}.Encode(), b, nil)
+func (s *scene) append(to view.NodeID, handle uint64, off uint32, b []byte) error {
+	return s.call(to, replica.MethodAppend, replica.AppendHead{Handle: handle, Offset: off}.Encode(), b, nil)
 }
 
 func TestAppendsByCallsArriveAsWritesDo(t *testing.T) {

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -36,16 +35,14 @@ func (b *Backup) onFetch(ctx context.Context, c *peer.Call) (any, []byte, error)
 	h, err := r.hold(*memory)
 	defer h.release()
 	if err != nil {
-		if errors.Is(err, ErrCorrupt) {
-			r.markCorrupt(err)
-		}
+		r.markCorrupt(err)
 		return nil, nil, err
 	}
 	if !h.pinned {
 		*memory = h.bytes
 	}
 	a, err := b.send(&q, &h, c)
-	if errors.Is(err, ErrCorrupt) {
+	if err != nil {
 		r.markCorrupt(err)
 	}
 	b.count.fetches.Add(1)
@@ -85,7 +82,7 @@ func (b *Backup) replicaOf(log record.LogID, id record.SegmentID) (*replica, err
 func (b *Backup) send(q *FetchRequest, h *held, c *peer.Call) (a FetchAnswer, err error) {
 	ext, err := h.upTo(q.Cut)
 	if err != nil {
-		return a, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return a, err
 	}
 	a = FetchAnswer{End: uint32(ext.End), Batch: ext.Batch, Closed: ext.Closed}
 	if q.Whole {

@@ -1,8 +1,9 @@
 package replica
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"maps"
 	"slices"
 
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -20,81 +21,82 @@ func (b *Backup) onSurvey(ctx context.Context, c *peer.Call) (any, []byte, error
 	if l == nil {
 		return SurveyAnswer{}, nil, nil
 	}
-	l.mu.Lock()
-	var err error
-	if q.Fence {
-		err = l.retire()
-	}
-	if l.closed {
-		err = errClosing
-	}
+	a, list, err := l.list(q.Fence)
 	if err != nil {
-		l.mu.Unlock()
 		return nil, nil, err
 	}
-	a := SurveyAnswer{Retired: l.saved.Retired, Roster: l.saved.Roster}
-	var list []*replica
-	for _, r := range l.replicas {
-		list = append(list, r)
-	}
-	l.mu.Unlock()
-	slices.SortFunc(list, func(a, b *replica) int {
-		if a.segment < b.segment {
-			return -1
-		}
-		return 1
-	})
-	var bulk, memory []byte
+	v := viewer{batches: q.Batches, safe: a.Roster.Safe}
 	for _, r := range list {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
 		}
-		var info ReplicaInfo
-		var runs Runs
-		var known bool
-		info, runs, memory, known = r.look(q.Batches, a.Roster.Safe, memory)
-		if !known {
-			continue
+		info, runs, known := v.look(r)
+		if !known { // Perhaps it was put anew meanwhile.
+			if r, err = b.replicaOf(q.Log, r.segment); err == nil {
+				info, runs, known = v.look(r)
+			}
 		}
-		before := len(bulk)
-		bulk = runs.AppendTo(bulk)
-		info.RunBytes = uint32(len(bulk) - before)
-		a.Replicas = append(a.Replicas, info)
+		if known {
+			before := len(v.bulk)
+			v.bulk = runs.AppendTo(v.bulk)
+			info.RunBytes = uint32(len(v.bulk) - before)
+			a.Replicas = append(a.Replicas, info)
+		}
 	}
-	return a, bulk, nil
+	return a, v.bulk, nil
+}
+
+// list is what is known of a log without a look at its replicas, which are in the
+// order of their segments.
+func (l *copies) list(fence bool) (a SurveyAnswer, list []*replica, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return a, nil, errClosing
+	}
+	if fence {
+		if err := l.retire(); err != nil {
+			return a, nil, err
+		}
+	}
+	list = slices.Collect(maps.Values(l.replicas))
+	slices.SortFunc(list, func(a, b *replica) int { return cmp.Compare(a.segment, b.segment) })
+	return SurveyAnswer{Retired: l.saved.Retired, Roster: l.saved.Roster}, list, nil
+}
+
+// viewer looks at replicas for a survey.
+type viewer struct {
+	batches bool // list those beyond safe
+	safe    record.BatchID
+	bulk    []byte
+	memory  []byte // for copies of what is being written
 }
 
 // look finds out what a replica has. Closed ones are read only for their batches
-// beyond the safe one. known is false for one that was dropped meanwhile.
-func (r *replica) look(batches bool, safe record.BatchID, memory []byte) (info ReplicaInfo, runs Runs, kept []byte, known bool) {
-	r.log.mu.Lock()
-	info = r.info()
-	lost := r.lost
-	r.log.mu.Unlock()
-	if lost {
-		return info, nil, memory, false
+// beyond the safe one. known is false for one that was dropped.
+func (v *viewer) look(r *replica) (info ReplicaInfo, runs Runs, known bool) {
+	if info, known = r.glance(); !known {
+		return info, nil, false
 	}
-	if info.Corrupt || info.State == StateClosed && (!batches || info.Batch <= safe) {
-		return info, nil, memory, true
+	if info.Corrupt || info.State == StateClosed && (!v.batches || info.Batch <= v.safe) {
+		return info, nil, true
 	}
-	h, err := r.hold(memory)
+	h, err := r.hold(v.memory)
 	defer h.release()
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return info, nil, memory, false
-	case err != nil:
+	if err != nil {
 		r.markCorrupt(err)
-		info.Corrupt = true
-		return info, nil, memory, true
+		info, known = r.glance()
+		info.Corrupt = true // For now, at least.
+		return info, nil, known
 	}
 	if !h.pinned {
-		memory = h.bytes
+		v.memory = h.bytes
 	}
 	info = h.info
 	var only func(record.BatchID) bool
-	if batches {
+	if v.batches {
 		only = func(n record.BatchID) bool {
-			if n > safe {
+			if n > v.safe {
 				runs = runs.with(uint64(n))
 			}
 			return true
@@ -106,7 +108,14 @@ func (r *replica) look(batches bool, safe record.BatchID, memory []byte) (info R
 		info.Corrupt = true
 	}
 	info.End, info.Batch, info.Sealed, info.TornBytes = uint32(ext.End), ext.Batch, ext.Closed, uint32(ext.LostBytes)
-	return info, runs, memory, true
+	return info, runs, true
+}
+
+// glance is what is known of a replica; false if it was dropped.
+func (r *replica) glance() (ReplicaInfo, bool) {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	return r.info(), !r.lost
 }
 
 func (b *Backup) onHealth(_ context.Context, c *peer.Call) (any, []byte, error) {
