@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/replica"
@@ -51,8 +50,7 @@ func (l *life) newPrimary() (*replica.Primary, error) {
 		Self: l.id.Node, Members: l.members, Ledger: &l.ledger, Peers: l.pool,
 		Device: l.device, Mode: replica.Mode(l.cfg.Replication),
 		Copies: l.settings.Replicas - 1, Version: log.ReplicaVersion, HadCopies: log.Copies, Backups: log.Backups,
-		OpenTimeout: 2 * time.Second, // The first one makes queue pairs, too, and disks may be slow.
-		Log:         l.log.With("part", "primary"),
+		Log: l.log.With("part", "primary"),
 	})
 	l.primary.Store(p)
 	return p, nil

@@ -180,12 +180,16 @@ type caller struct {
 	silent map[view.NodeID]bool
 	tardy  map[view.NodeID]bool
 	before func(to view.NodeID, method string) error
+	seen   func(to view.NodeID, method string)
 }
 
 func (c *caller) Call(ctx context.Context, to view.NodeID, method string, head any, bulk []byte, answer any) ([]byte, error) {
 	c.mu.Lock()
-	silent, tardy, before := c.silent[to], c.tardy[to], c.before
+	silent, tardy, before, seen := c.silent[to], c.tardy[to], c.before, c.seen
 	c.mu.Unlock()
+	if seen != nil {
+		seen(to, method)
+	}
 	if tardy && method == MethodOpen {
 		go func() { _, _ = c.Pool.Call(context.WithoutCancel(ctx), to, method, head, bulk, nil) }()
 		silent = true
@@ -221,6 +225,13 @@ func (c *caller) intercept(f func(to view.NodeID, method string) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.before = f
+}
+
+// observe has f see all calls, those to silent nodes as well.
+func (c *caller) observe(f func(to view.NodeID, method string)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = f
 }
 
 // options are those of a primary in this cluster.

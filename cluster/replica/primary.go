@@ -124,7 +124,7 @@ func setDefault[T comparable](v *T, to T) {
 //	Sealed ──▶ streams of the segment ──▶ completions ──▶ watermark ──▶ Advanced
 //	Open, Drop, closing, repair: calls, in the background
 //
-// Workers call Sealed, Watermark and Poll. They read open and streams, which are
+// Workers call Sealed and Watermark. They read open and streams, which are
 // replaced as a whole, and take no lock that anybody holds for long. All other
 // state belongs to the holder of mu, under which nothing waits.
 type Primary struct {
@@ -138,8 +138,7 @@ type Primary struct {
 	domain  fabric.Domain
 	cq      fabric.CQ
 	staging staging
-	taken   atomic.Uint64 // completions that were handled
-	batches sync.Pool
+	batch   [completionsAtOnce]fabric.Completion // the poller's
 
 	closer closer
 	keeper keeper
@@ -165,7 +164,6 @@ func NewPrimary(o PrimaryOptions) *Primary {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.open.Store(&map[record.SegmentID]*openSegment{})
 	p.streams.Store(&map[uint32]*stream{})
-	p.batches.New = func() any { return new([completionsAtOnce]fabric.Completion) }
 	p.books.begin(p.o)
 	p.closer.begin()
 	p.keeper.begin()

@@ -96,26 +96,6 @@ func BenchmarkBatches(b *testing.B) {
 	}
 }
 
-// BenchmarkBatchesPolled is the same with a worker that looks for completions itself.
-func BenchmarkBatchesPolled(b *testing.B) {
-	for _, f := range fabrics[:3] {
-		for _, pending := range []int{1, 64} {
-			b.Run(fmt.Sprintf("%s/pending=%d", f.name, pending), func(b *testing.B) {
-				w, cpu := benchCluster(b, f.url, f.mode)
-				h := w.head()
-				cpu(0)
-				for b.Loop() {
-					n := h.write(1, 100)
-					for n >= record.BatchID(pending) && w.p.Watermark() < n-record.BatchID(pending)+1 {
-						w.p.Poll()
-					}
-				}
-				cpu(b.N)
-			})
-		}
-	}
-}
-
 // BenchmarkSealed is what a worker pays for a batch.
 func BenchmarkSealed(b *testing.B) {
 	for _, f := range fabrics {

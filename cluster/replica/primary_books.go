@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -39,6 +41,9 @@ type trouble struct {
 	// broken says that it was linked and cannot be linked again, so that it is as good as
 	// dead; else it is slow, or has refused something.
 	broken bool
+	// unheard says that it did not answer in time. It is asked only if nobody else can be,
+	// until it has answered a probe: nobody shall wait for it again and again.
+	unheard bool
 }
 
 // closedSegment is a segment that is whole, here and in its copies.
@@ -79,7 +84,20 @@ func (p *Primary) usable(living []Member) []Member {
 	now := p.o.Now()
 	var all []Member
 	for _, m := range living {
-		if t, bad := p.books.troubled[m.ID]; m.ID != p.o.Self && (!bad || !now.Before(t.until)) {
+		if t := p.books.troubled[m.ID]; m.ID != p.o.Self && !t.unheard && !now.Before(t.until) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// unheard are living nodes that did not answer in time.
+func (p *Primary) unheard(living []Member) []Member {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []Member
+	for _, m := range living {
+		if m.ID != p.o.Self && p.books.troubled[m.ID].unheard {
 			all = append(all, m)
 		}
 	}
@@ -104,12 +122,13 @@ const (
 )
 
 // avoid leaves a node alone for a while, longer each time.
-func (p *Primary) avoid(node view.NodeID, broken bool) {
+func (p *Primary) avoid(node view.NodeID, broken bool, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.books.troubled[node]
 	t.pause = min(max(firstPause, 2*t.pause), maxPause)
 	t.broken = t.broken || broken
+	t.unheard = t.unheard || errors.Is(why, context.DeadlineExceeded)
 	t.until = p.o.Now().Add(t.pause)
 	p.books.troubled[node] = t
 }

@@ -109,9 +109,12 @@ type recruiting struct {
 // recruit opens as many replicas as are missing, each at another node. It returns
 // when there are enough, or nobody else can be asked.
 func (p *Primary) recruit(ctx context.Context, g *openSegment, m Membership, how recruiting) error {
-	usable := p.usable(m.Living)
+	usable, unheard := p.usable(m.Living), p.unheard(m.Living)
 	p.mu.Lock()
 	candidates := p.books.placer.choose(usable, g.taken())
+	if need := p.books.copies - g.goodCopies(); len(candidates) < need {
+		candidates = append(candidates, p.books.placer.choose(unheard, g.taken())...)
+	}
 	want := max(p.books.copies, min(p.o.Copies, len(usable)))
 	p.mu.Unlock()
 	var failed error
@@ -142,7 +145,7 @@ func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, 
 	s, err := p.openStream(ctx, g, node, how)
 	if err != nil {
 		if ctx.Err() == nil {
-			p.avoid(node, false)
+			p.avoid(node, false, err)
 			p.mu.Lock()
 			p.books.counts.refusals++
 			p.mu.Unlock()

@@ -1,12 +1,6 @@
 package replica
 
-import (
-	"runtime"
-	"testing"
-	"time"
-
-	"github.com/ostrodb/ostro/engine/record"
-)
+import "testing"
 
 // These tests run backups, and a NIC, as processes of their own.
 
@@ -65,24 +59,5 @@ func TestABackupProcessThatIsKilledIsReplaced(t *testing.T) {
 			}
 			c.checkCopies(w, 2)
 		})
-	}
-}
-
-func TestAWorkerThatPollsNeedsNobodyElse(t *testing.T) {
-	c, _ := processCluster(t, "shm", 2, 2, testSegment)
-	w := newWriter(t, testSegment)
-	c.primary(w, c.options(2))
-	h := w.head()
-	for range 200 {
-		n := h.write(1, 10)
-		for deadline := time.Now().Add(time.Minute); w.p.Watermark() < n; runtime.Gosched() {
-			w.p.Poll()
-			if time.Now().After(deadline) {
-				t.Fatalf("the watermark stands at %d, want %d", w.p.Watermark(), n)
-			}
-		}
-	}
-	if last := record.BatchID(200); w.last != last {
-		t.Fatalf("%d batches, want %d", w.last, last)
 	}
 }

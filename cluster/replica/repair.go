@@ -98,11 +98,15 @@ func (p *Primary) linkFailed(l *link) {
 
 func (p *Primary) keepLoop(ctx context.Context) {
 	var before []Member
+	patience := p.o.OpenTimeout
 	for {
 		m := p.o.Members()
 		p.greet(before, m.Living)
 		before = m.Living
-		err := p.repair(ctx, m)
+		err := p.repair(ctx, m, patience)
+		if patience = min(2*patience, p.o.CallTimeout); err == nil {
+			patience = p.o.OpenTimeout
+		}
 		var again <-chan time.Time
 		switch p.mu.Lock(); {
 		case err != nil:
@@ -145,14 +149,14 @@ func (p *Primary) greet(before, living []Member) {
 }
 
 // repair brings the copies of all segments to what the members allow.
-func (p *Primary) repair(ctx context.Context, m Membership) error {
+func (p *Primary) repair(ctx context.Context, m Membership, patience time.Duration) error {
 	defer p.keeper.tell()
 	p.lapse(m.Living)
 	p.cutBroken(ctx, m.Living)
 	if err := p.degrade(ctx, m); err != nil {
 		return err
 	}
-	if err := p.replaceOpen(ctx, m); err != nil {
+	if err := p.replaceOpen(ctx, m, patience); err != nil {
 		return err
 	}
 	p.dropSilent()
@@ -203,7 +207,7 @@ func (p *Primary) cutBroken(ctx context.Context, living []Member) {
 			continue
 		}
 		if err := p.tryLink(ctx, l.node); err != nil {
-			p.avoid(l.node, true)
+			p.avoid(l.node, true, err)
 			p.o.Log.Info("a backup cannot be linked again yet", "node", l.node, "error", err)
 		}
 	}
@@ -263,7 +267,7 @@ func (p *Primary) lacking(usable int) []*openSegment {
 }
 
 // replaceOpen gives open segments new replicas for those that went bad.
-func (p *Primary) replaceOpen(ctx context.Context, m Membership) error {
+func (p *Primary) replaceOpen(ctx context.Context, m Membership, patience time.Duration) error {
 	lacking := p.lacking(len(p.usable(m.Living)))
 	if len(lacking) == 0 {
 		return nil
@@ -274,7 +278,7 @@ func (p *Primary) replaceOpen(ctx context.Context, m Membership) error {
 	var all sync.WaitGroup
 	for _, g := range lacking {
 		all.Go(func() {
-			err := p.recruit(ctx, g, m, recruiting{creating: true, patience: p.o.OpenTimeout})
+			err := p.recruit(ctx, g, m, recruiting{creating: true, patience: patience})
 			mu.Lock()
 			defer mu.Unlock()
 			refused = errors.Join(refused, err)

@@ -82,9 +82,12 @@ func (p *Primary) thin(m Membership) []*closedSegment {
 
 // thicken gives a segment the copies that it lacks.
 func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, slowly bool) error {
-	usable := p.usable(m.Living)
+	usable, unheard := p.usable(m.Living), p.unheard(m.Living)
 	p.mu.Lock()
 	candidates := p.books.placer.choose(usable, c.holders)
+	if len(candidates) < p.books.copies-len(c.holders) {
+		candidates = append(candidates, p.books.placer.choose(unheard, c.holders)...)
+	}
 	slices.SortStableFunc(candidates, func(a, b Member) int { return rank(c.partly, a.ID) - rank(c.partly, b.ID) })
 	p.mu.Unlock()
 	err := fmt.Errorf("segment %d: nobody can take a copy", c.id)
@@ -96,7 +99,7 @@ func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, s
 			return nil
 		}
 		if e := p.putAt(ctx, c, n.ID); e != nil {
-			p.avoid(n.ID, false)
+			p.avoid(n.ID, false, e)
 			err = errors.Join(err, e)
 			continue
 		}

@@ -131,6 +131,33 @@ func (p *Primary) checkHealth(ctx context.Context, node view.NodeID) {
 	}
 }
 
+// probeLoop asks nodes that did not answer in time whether they are well again.
+func (p *Primary) probeLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(probeEvery):
+		}
+		for _, m := range p.unheard(p.o.Members().Living) {
+			if p.probe(ctx, m.ID) == nil {
+				p.welcome(m.ID)
+				p.keeper.wake()
+				p.copier.wake()
+			}
+		}
+	}
+}
+
+const probeEvery = 500 * time.Millisecond
+
+func (p *Primary) probe(ctx context.Context, node view.NodeID) error {
+	ctx, cancel := context.WithTimeout(ctx, p.o.OpenTimeout)
+	defer cancel()
+	_, err := p.call(ctx, node, MethodHealth, HealthRequest{Log: p.source.LogID}, nil, nil)
+	return err
+}
+
 // condemn marks the copy at a node as bad, and tells whether there was one.
 func (g *openSegment) condemn(node view.NodeID) bool {
 	for _, s := range *g.copies.Load() {

@@ -152,6 +152,36 @@ func TestASilentBackupIsPassedOverWhenASegmentIsOpened(t *testing.T) {
 	}
 }
 
+func TestANodeThatDidNotAnswerIsAskedAgainOnceItDoes(t *testing.T) {
+	c := newCluster(t, 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	c.primary(w, c.options(2))
+	c.caller.hush("n1", true)
+	for len(w.p.unheard(c.members.now().Living)) == 0 {
+		w.prepare()
+	}
+	var asked atomic.Int32
+	c.caller.observe(func(to view.NodeID, method string) {
+		if to == "n1" && method == MethodOpen {
+			asked.Add(1)
+		}
+	})
+	for range 10 {
+		w.prepare()
+	}
+	if n := asked.Load(); n > 0 {
+		t.Errorf("a silent node was asked %d times more, and each time somebody waited", n)
+	}
+	c.caller.hush("n1", false)
+	eventually(t, "n1 has answered", func() bool { return len(w.p.unheard(c.members.now().Living)) == 0 })
+	for range 20 { // One of three backups is left out each time, at random.
+		if id := w.prepare(); slices.Contains((*w.p.open.Load())[id].holders(), "n1") {
+			return
+		}
+	}
+	t.Error("n1 was never asked again")
+}
+
 func TestAReplicaThatWasOpenedTooLateIsDroppedAgain(t *testing.T) {
 	c := newCluster(t, 3, 2, testSegment)
 	w := newWriter(t, testSegment)

@@ -11,8 +11,8 @@ import (
 // completionsAtOnce is how many completions are taken in one go.
 const completionsAtOnce = 64
 
-// poller takes completions when nobody else does. It sleeps in the completion
-// queue, where the NIC wakes it: who seals never has to.
+// poller takes completions. It polls for a moment after each, then sleeps in the
+// completion queue, where the NIC wakes it: who seals never has to.
 func (p *Primary) poller(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := p.cq.Wait(ctx); err != nil {
@@ -25,24 +25,13 @@ func (p *Primary) poller(ctx context.Context) {
 	}
 }
 
-// Poll takes what has been completed, on the caller's thread, and tells whether there was
-// anything. A front door that holds replies and has nothing else to do calls
-// it for a while before it sleeps: that saves two wake-ups. It holds no lock of the log.
-func (p *Primary) Poll() bool {
-	return p.cq != nil && p.cq.Count() != p.taken.Load() && p.take()
-}
-
-// take handles completions that are there, and tells whether there were any.
-func (p *Primary) take() (any bool) {
-	batch := p.batches.Get().(*[completionsAtOnce]fabric.Completion)
-	defer p.batches.Put(batch)
+// take handles completions that are there.
+func (p *Primary) take() {
 	for {
-		n := p.cq.Poll(batch[:])
-		p.taken.Add(uint64(n))
-		p.handle(batch[:n])
-		any = any || n > 0
-		if n < len(batch) {
-			return any
+		n := p.cq.Poll(p.batch[:])
+		p.handle(p.batch[:n])
+		if n < len(p.batch) {
+			return
 		}
 	}
 }
