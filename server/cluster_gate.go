@@ -76,7 +76,7 @@ func (g *gate) notify() {
 // same tells whether two snapshots are alike in all that clients are told.
 func (g *gate) same(a, b *meta.Snapshot) bool {
 	return a.Map.Equal(b.Map) && a.Arriving(g.self).Equal(b.Arriving(g.self)) &&
-		maps.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Living(), b.Living())
+		maps.Equal(a.Nodes, b.Nodes) && copies(g.self, a) == copies(g.self, b) && slices.Equal(a.Living(), b.Living())
 }
 
 // redisGate is the gate as the RESP front door sees it.
@@ -112,8 +112,11 @@ func redisRouting(self view.NodeID, s *meta.Snapshot) *redis.Routing {
 	for id, n := range s.Nodes {
 		nodes = append(nodes, redis.Node{ID: id, Address: n.RedisAddress, TLSAddress: n.RedisTLS, Alive: s.IsAlive(id)})
 	}
-	return redis.NewRouting(self, s.Map, nodes, redis.RoutingState{Epoch: uint64(s.Revision), Recovering: s.Arriving(self)})
+	return redis.NewRouting(self, s.Map, nodes, redis.RoutingState{Epoch: uint64(s.Revision), Recovering: s.Arriving(self), Copies: copies(self, s)})
 }
+
+// copies is how many backups a node's log has.
+func copies(n view.NodeID, s *meta.Snapshot) int { return s.Logs[s.Nodes[n].Log].Copies }
 
 func nativeRouting(self view.NodeID, s *meta.Snapshot) *session.Routing {
 	return &session.Routing{

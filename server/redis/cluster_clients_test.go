@@ -224,6 +224,9 @@ func TestEveryNodeTellsTheSameOfTheCluster(t *testing.T) {
 		if got := ask(t, c, "cluster", "meet", "127.0.0.1", "1"); !strings.Contains(got, "ostro server --cluster") {
 			t.Errorf("MEET: %s", got)
 		}
+		if got := ask(t, c, "wait", "2", "0"); got != "2" {
+			t.Errorf("WAIT: %s", got)
+		}
 		if got := ask(t, c, "readonly"); got != "OK" {
 			t.Errorf("READONLY: %s", got)
 		}

@@ -112,7 +112,7 @@ func (tw *town) publish(change func()) {
 		nodes = append(nodes, redis.Node{ID: n.id, Address: n.addr, TLSAddress: n.tlsAddr, Alive: !n.dead.Load()})
 	}
 	for _, n := range tw.nodes {
-		n.state.Epoch = tw.epoch
+		n.state.Epoch, n.state.Copies = tw.epoch, 2
 		n.routing.Store(redis.NewRouting(n.id, tw.m, nodes, n.state))
 		n.tell()
 	}

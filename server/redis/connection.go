@@ -178,13 +178,17 @@ func (c *call) answerHello() {
 	out.Array(0)
 }
 
-// wait answers at once: a node without replicas has nobody to wait for.
+// wait answers at once. A node on its own has nobody to wait for; in a cluster the
+// replies to the writes before it, which come first, have waited for all copies.
 func wait(c *call) verdict {
 	if _, ok := c.intArg(1); !ok {
 		return done
 	}
 	if _, ok := c.timeoutArg(2); !ok {
 		return done
+	}
+	if c.routing != nil {
+		return c.int(int64(c.routing.change.Copies))
 	}
 	return c.int(0)
 }

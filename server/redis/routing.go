@@ -31,6 +31,9 @@ type RoutingState struct {
 	// Epoch grows with every change: the revision of the metadata, say. CLUSTER
 	// NODES and CLUSTER INFO show it.
 	Epoch uint64
+	// Copies is how many backups have every write that is acknowledged here: what WAIT
+	// answers.
+	Copies int
 	// Recovering is what the map gives to this node and what it does not have
 	// whole yet. Commands on it wait.
 	Recovering view.Ranges
