@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/cluster/view"
 )
 
 // ShuffleConnections moves connections from every loop to the next one.
@@ -151,4 +153,19 @@ func (s *Server) AllSent() bool {
 		})
 	}
 	return kept.Load() == 0
+}
+
+// LinksTo counts links to a node.
+func (s *Server) LinksTo(id view.NodeID) int {
+	var n atomic.Int64
+	for i := range s.startedLoops() {
+		s.onLoop(i, func(l *loop) {
+			for k := range l.allLinks {
+				if k.to.ID == id {
+					n.Add(1)
+				}
+			}
+		})
+	}
+	return int(n.Load())
 }

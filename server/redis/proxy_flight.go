@@ -110,7 +110,7 @@ func (l *loop) dispatch(p *parcel) {
 		node = l.routing.ownerOf(p.place)
 	}
 	n, ok := l.routing.node(node)
-	if !ok {
+	if !ok || !n.Alive { // Without a lease it answers nothing; it may even hang.
 		l.tryLater(p)
 		return
 	}

@@ -333,7 +333,7 @@ func (l *loop) closeDeadLinks() {
 	r := l.srv.cfg.Cluster.Routing()
 	for key, k := range l.links {
 		n, known := r.nodes[key.node]
-		if !known || k.to.Alive && !n.Alive || n.Address+n.TLSAddress != key.addr {
+		if !known || !n.Alive || n.Address+n.TLSAddress != key.addr {
 			k.close()
 			delete(l.links, key)
 		}

@@ -590,3 +590,26 @@ func TestAProxyKeepsOrderAndPromisesWhenLinksBreak(t *testing.T) {
 		}
 	}
 }
+
+// A node that hangs accepts connections and says nothing. Once its lease has ended
+// nobody waits for it, not even those who came after.
+func TestAProxyDoesNotWaitForANodeWithoutALease(t *testing.T) {
+	tw := newProxies(t, 3)
+	key := tw.keyOf(1, 0)
+	for loop := range 2 {
+		release := tw.nodes[1].srv.HoldLoop(loop)
+		defer release()
+	}
+	tw.nodes[1].dead.Store(true)
+	tw.publish(func() {})
+	c := tw.dial(0)
+	must(t, c.send("set", key, "1"))
+	eventually(t, "it is under way", func() bool { return tw.nodes[0].srv.Flying() == 1 })
+	tw.give(tw.m.Ranges("n2"), "n3")
+	if r, err := c.receive(); err != nil || r.text != "OK" {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	if n := tw.nodes[0].srv.LinksTo("n2"); n != 0 {
+		t.Errorf("%d links to a node without a lease", n)
+	}
+}

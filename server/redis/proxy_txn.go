@@ -23,8 +23,9 @@ func (l *loop) proxyWatch(c *conn, args [][]byte, rt route) bool {
 		return true
 	}
 	n, ok := l.routing.node(rt.to)
-	if !ok {
-		return false
+	if !ok || !n.Alive {
+		l.refuse(c, commandWatch, errWatchAgain)
+		return true
 	}
 	if c.pin == nil {
 		c.pin, c.pinSlot = l.openLink(n, c.out.Proto()), rt.slot
