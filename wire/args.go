@@ -80,8 +80,6 @@ type Put struct {
 	ExpireAt   int64 // 0: never
 }
 
-const putBytes = 16
-
 // AppendPut appends one of the records of OpMultiPut.
 func AppendPut(b []byte, p *Put) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Key)))

@@ -8,10 +8,7 @@ import (
 	"github.com/ostrodb/ostro/wire"
 )
 
-var (
-	errLeaseLost = &wire.Goodbye{Reason: wire.ReasonLeaseLost, Text: "the node's lease is over: ask another node"}
-	errUnhealthy = &wire.Goodbye{Reason: wire.ReasonUnavailable, Text: "the node's store has failed: see its log"}
-)
+var errLeaseLost = &wire.Goodbye{Reason: wire.ReasonLeaseLost, Text: "the node's lease is over: ask another node"}
 
 // round executes the whole frames that have arrived, on one worker between one Begin
 // and End, and sends or holds what there is to answer.
