@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/ostrodb/ostro/internal/port"
@@ -72,6 +73,8 @@ func (s speaker) run(b *testing.B, n, depth int, write bool) {
 		requests[i] = s.request(i*depth, depth, write)
 	}
 	b.ResetTimer()
+	before := cpuTime(b)
+	defer func() { b.ReportMetric(float64(cpuTime(b)-before)/float64(n), "cpu-ns/op") }()
 	var all sync.WaitGroup
 	for i, c := range conns {
 		all.Go(func() {
@@ -89,6 +92,16 @@ func (s speaker) run(b *testing.B, n, depth int, write bool) {
 		})
 	}
 	all.Wait()
+}
+
+// cpuTime is what the process has used, of which the client's share is the same for both protocols: a
+// busy machine changes it less than the time on the clock.
+func cpuTime(b *testing.B) int64 {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return used.Utime.Nano() + used.Stime.Nano()
 }
 
 func benchKey(i int) string { return fmt.Sprintf("key-%026d", i) }
