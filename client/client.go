@@ -34,7 +34,8 @@ type Client struct {
 	stats   stats
 
 	mu      sync.Mutex
-	waiting []*call // to be tried again
+	waiting []*call         // to be tried again
+	asking  map[string]bool // servers that are being asked for their map
 	closed  bool
 	ctx     context.Context // ends with the client
 	cancel  context.CancelFunc
@@ -70,7 +71,7 @@ func Dial(ctx context.Context, url string, o Options) (*Client, error) {
 	}
 	c := &Client{
 		opts: o.withDefaults(), seeds: seeds,
-		nudge: make(chan struct{}, 1), ask: make(chan struct{}, 1),
+		asking: map[string]bool{}, nudge: make(chan struct{}, 1), ask: make(chan struct{}, 1),
 	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.lease.Store(int64(3 * time.Minute / time.Millisecond))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/ostrodb/ostro/wire"
@@ -60,24 +59,49 @@ func (c *Client) refresher() {
 	}
 }
 
-// search asks servers, known ones and seeds, until one knows more than we do.
+// search asks all servers, known ones and seeds, at once, and waits until one knows more than we
+// do or none is left. Those that hang are not asked twice, and nobody waits for them longer.
 func (c *Client) search() {
 	known := c.routes.Load()
-	var addresses []string
+	answers := make(chan struct{}, len(known.Nodes)+len(c.seeds))
+	asked := 0
 	for _, n := range known.Nodes {
-		addresses = append(addresses, n.Address)
+		asked += c.askOnce(n.Address, answers)
 	}
-	addresses = append(addresses, c.seeds...)
-	rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
-	for _, address := range addresses {
-		if c.ctx.Err() != nil || c.routes.Load() != known {
+	for _, seed := range c.seeds {
+		asked += c.askOnce(seed, answers)
+	}
+	for ; asked > 0 && c.routes.Load() == known; asked-- {
+		select {
+		case <-answers:
+		case <-time.After(refreshPause):
+			return
+		case <-c.ctx.Done():
 			return
 		}
-		if g, err := c.open(c.ctx, address, c.workers[0].id); err == nil {
+	}
+}
+
+// askOnce asks one server for its map, unless it is being asked; it returns how many it asked.
+func (c *Client) askOnce(address string, answers chan<- struct{}) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || c.asking[address] {
+		return 0
+	}
+	c.asking[address] = true
+	c.running.Go(func() {
+		g, err := c.open(c.ctx, address, c.workers[0].id)
+		if err == nil {
 			_ = g.conn.Close()
 			c.learn(g.routes)
 		}
-	}
+		c.mu.Lock()
+		delete(c.asking, address)
+		c.mu.Unlock()
+		answers <- struct{}{}
+	})
+	return 1
 }
 
 // firstMap asks the seeds, one after the other.
@@ -129,13 +153,16 @@ func (s *session) check(now time.Time) {
 	}
 	silent := now.Sub(time.Unix(0, s.heard.Load()))
 	timeout := s.c.opts.SessionTimeout
-	if silent > timeout {
+	if silent > timeout || silent > timeout/3 && s.deposed() {
 		s.mu.Unlock()
 		s.fail(errSilent)
 		return
 	}
-	if silent > timeout/3 && !s.probing {
-		s.probe()
+	if silent > timeout/3 {
+		s.c.wantMap() // Perhaps others know why.
+		if !s.probing {
+			s.probe()
+		}
 	}
 	late := s.takeLate(now)
 	s.mu.Unlock()
@@ -143,6 +170,18 @@ func (s *session) check(now time.Time) {
 		cl.lost, cl.cause = true, errSilent
 		s.c.again(cl, errLate)
 	}
+}
+
+// deposed tells whether the server's view has changed since it was sent what it owes: it would
+// reject that by now, if it were there to do so.
+func (s *session) deposed() bool {
+	now := s.routes.viewAt(s.address)
+	for _, b := range s.batches {
+		if b.view != now {
+			return true
+		}
+	}
+	return false
 }
 
 var errLate = errors.New("the server has not answered")

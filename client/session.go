@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -53,6 +54,7 @@ type batch struct {
 	left   int     // calls that are not answered
 	bytes  int
 	sent   time.Time
+	view   view.ViewID
 	// revision is that of the map by which it was sent.
 	revision uint64
 }
@@ -273,11 +275,11 @@ func (s *session) encode(b []byte) []byte {
 		s.touch()
 	}
 	s.number++
-	bt := &batch{number: s.number, calls: append([]*call(nil), s.queue[:n]...), left: n, bytes: size, sent: time.Now(), revision: s.routes.Revision}
+	bt := &batch{number: s.number, calls: append([]*call(nil), s.queue[:n]...), left: n, bytes: size, sent: time.Now(), view: s.routes.viewAt(s.address), revision: s.routes.Revision}
 	s.batches[bt.number] = bt
 	s.unheard += size
 	b, start := wire.BeginBatch(b, &wire.Batch{
-		View: uint64(s.routes.viewAt(s.address)), Client: s.w.id, First: first, Acked: s.w.acks.below(), Number: bt.number,
+		View: uint64(bt.view), Client: s.w.id, First: first, Acked: s.w.acks.below(), Number: bt.number,
 	})
 	for i, cl := range bt.calls {
 		cl.batch, cl.index = bt, i
