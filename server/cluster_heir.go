@@ -63,6 +63,8 @@ func (l *life) inherit(ctx context.Context, m *meta.Member) {
 	case <-ctx.Done():
 		return
 	}
+	l.heir.Lock()
+	defer l.heir.Unlock()
 	for ctx.Err() == nil {
 		changed := l.cache.Changed()
 		groups := legacies(l.cache.Snapshot(), l.id.Node)

@@ -202,6 +202,7 @@ func (c *Config) announced(port int) string {
 // start begins the first life and returns when it serves.
 func (h *host) start() error {
 	h.tasks.Go(h.followMap)
+	h.tasks.Go(h.watchFabric)
 	l, err := h.begin()
 	if err != nil {
 		return err
@@ -240,6 +241,25 @@ func (h *host) pause(d time.Duration) {
 	select {
 	case <-h.ctx.Done():
 	case <-time.After(d):
+	}
+}
+
+// fabricEvery is how often the fabric is asked whether it is there.
+const fabricEvery = time.Second
+
+// watchFabric notices that the NIC which has this node's queues and buffers is gone. They do not
+// come back with another one, so the node must be started again.
+func (h *host) watchFabric() {
+	for silent := 0; h.ctx.Err() == nil; h.pause(fabricEvery) {
+		_, err := h.device.Metrics()
+		if err == nil {
+			silent = 0
+			continue
+		}
+		if silent++; silent > 1 && h.ctx.Err() == nil {
+			h.node.fail(fmt.Errorf("the fabric is gone: look whether the NIC runs, and start the node again: %w", err))
+			return
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ type life struct {
 	tasks  sync.WaitGroup
 	closed sync.Once
 	drains atomic.Bool // it gives its keys away
+	heir   sync.Mutex  // held by who replays: of two leases in a row, one
 }
 
 var (

@@ -23,6 +23,9 @@ func (n *Node) Phase() admin.Phase {
 // Health tells why the node no longer keeps its promises: after a failed sync
 // nobody knows what is on the disk, and only a restart finds out.
 func (n *Node) Health() error {
+	if err := n.Failure(); err != nil {
+		return err
+	}
 	if s := n.store.Load(); s != nil {
 		return s.Health()
 	}

@@ -54,6 +54,7 @@ type Node struct {
 	cluster      *host         // nil: a server on its own
 	shutdown     chan struct{} // of a cluster's node, whose front doors come and go
 	shutdownOnce sync.Once
+	failure      atomic.Pointer[error] // why it must stop by itself
 }
 
 // Option is what only Go code can express about a node.
@@ -204,12 +205,29 @@ func (n *Node) AdminAddr() string {
 	return n.admin.Addr()
 }
 
-// ShutdownRequested is closed when a client sent SHUTDOWN.
+// ShutdownRequested is closed when a client sent SHUTDOWN, and when the node cannot go on; see Failure.
 func (n *Node) ShutdownRequested() <-chan struct{} {
 	if n.cluster != nil {
 		return n.shutdown
 	}
 	return n.redis.Load().ShutdownRequested()
+}
+
+// fail says that the node cannot go on in this process: who started it shall stop it, and may
+// start it again.
+func (n *Node) fail(err error) {
+	if n.failure.CompareAndSwap(nil, &err) {
+		n.log.Error("this node cannot go on and stops", "why", err)
+		n.requestShutdown()
+	}
+}
+
+// Failure is why the node asked to be stopped, nil if a client did, or nobody.
+func (n *Node) Failure() error {
+	if err := n.failure.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 func (n *Node) requestShutdown() { n.shutdownOnce.Do(func() { close(n.shutdown) }) }

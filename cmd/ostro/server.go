@@ -101,7 +101,9 @@ func serve(loaded server.Loaded) error {
 	case s := <-signals:
 		log.Info("stopping; a second signal ends at once", "signal", s.String())
 	case <-node.ShutdownRequested():
-		log.Info("stopping", "cause", "a client sent SHUTDOWN")
+		if node.Failure() == nil {
+			log.Info("stopping", "cause", "a client sent SHUTDOWN")
+		}
 	}
 	go forceOnSignal(log, signals)
 	began := time.Now()
@@ -111,7 +113,7 @@ func serve(loaded server.Loaded) error {
 		return fmt.Errorf("stop: %w", err)
 	}
 	log.Info("stopped", "took", time.Since(began).Round(time.Millisecond).String())
-	return nil
+	return node.Failure()
 }
 
 // startNode starts, and stops waiting for it when a signal comes: recovery only
