@@ -47,7 +47,7 @@ var (
 		a, b := g.pair()
 		return g.cut(func(net *harness.Network) error { return net.CutBoth(a.ID, b.ID) }, func() error {
 			g.say("%s and %s are cut off from each other", a.ID, b.ID)
-			return g.answers(answersAfter)
+			return g.writable()
 		})
 	}, 0}
 
@@ -55,7 +55,7 @@ var (
 		a, b := g.pair()
 		return g.cut(func(net *harness.Network) error { return net.Cut(a.ID, b.ID) }, func() error {
 			g.say("%s does not hear %s", b.ID, a.ID)
-			return g.answers(answersAfter)
+			return g.writable()
 		})
 	}, 0}
 

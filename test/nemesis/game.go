@@ -117,6 +117,27 @@ func (g *game) writes(enough int) error {
 	})
 }
 
+// probes is how many keys tell whether all nodes take writes: every node has some of them.
+const probes = 48
+
+// writable waits until keys of all nodes can be written, several times each.
+func (g *game) writable() error {
+	r := NewRouter(g.seed+g.round, harness.Patience, g.cluster.Addrs()...)
+	defer r.Close()
+	for range 3 {
+		for n := range probes {
+			key := fmt.Sprint("probe:", n)
+			fate := Lost
+			for end := time.Now().Add(harness.Patience); fate != Answered; {
+				if _, fate = r.Do(key, []string{"SET", key, "x"}); fate != Answered && (r.Odd != "" || time.Now().After(end)) {
+					return cmp.Or(g.cluster.Crashed(), fmt.Errorf("%s cannot be written within %s: %s %v", key, harness.Patience, r.Odd, r.Refusals))
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // victim is a random node.
 func (g *game) victim() *harness.Node { return g.cluster.Nodes[g.rng.IntN(len(g.cluster.Nodes))] }
 
