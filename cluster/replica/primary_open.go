@@ -154,12 +154,27 @@ func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, 
 		return err
 	}
 	p.welcome(node)
-	p.mu.Lock()
-	g.add(s)
-	p.mu.Unlock()
+	if !p.admit(g, s) {
+		p.end(s)
+		return fmt.Errorf("segment %d has all its copies by now", g.id)
+	}
 	s.join()
 	s.again()
 	return nil
+}
+
+// admit makes a stream one that counts, unless the segment is finished: nobody waits
+// for its memory to be copied any more, and it may be gone.
+func (p *Primary) admit(g *openSegment, s *stream) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.finished {
+		return false
+	}
+	g.add(s)
+	return true
 }
 
 func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.NodeID, how recruiting) (*stream, error) {
