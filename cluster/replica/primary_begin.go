@@ -42,7 +42,9 @@ func (p *Primary) Begin(ctx context.Context, s hlog.Source) error {
 	if p.o.Mode == OneSided {
 		p.start(p.poller)
 	}
-	for _, task := range []func(context.Context){p.closeLoop, p.keepLoop, p.copyLoop, p.healthLoop, p.strayLoop, p.probeLoop, p.advanceLoop} {
+	for _, task := range []func(context.Context){
+		p.closeLoop, p.keepLoop, p.copyLoop, p.healthLoop, p.strayLoop, p.probeLoop, p.stallLoop, p.advanceLoop,
+	} {
 		p.start(task)
 	}
 	return nil
