@@ -139,26 +139,14 @@ func (p *Primary) advanceLoop(ctx context.Context) {
 	}
 }
 
-// greet forgets the trouble of nodes that have a lease again: they were started anew, or could not
-// reach etcd for a while. In the latter case the link still works. It is cut nevertheless, and
-// made anew: what it led to may have become stale while the node did not count, and as long as
-// streams hold on to it nothing else can be opened there.
+// greet forgets the trouble of nodes that have a lease again: they were started anew.
 func (p *Primary) greet(before, living []Member) {
 	for _, m := range living {
-		if has(before, m.ID) {
-			continue
-		}
-		p.welcome(m.ID)
-		p.mu.Lock()
-		l := p.books.links[m.ID]
-		p.mu.Unlock()
-		if l != nil && l.silent.Load() {
-			l.fail(errLeasedAgain)
+		if !has(before, m.ID) {
+			p.welcome(m.ID)
 		}
 	}
 }
-
-var errLeasedAgain = errors.New("the node has a lease again")
 
 // repair brings the copies of all segments to what the members allow.
 func (p *Primary) repair(ctx context.Context, m Membership, patience time.Duration) error {
