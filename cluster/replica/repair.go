@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -30,6 +31,8 @@ import (
 type keeper struct {
 	news  chan struct{}
 	moved chan struct{} // the watermark has moved, though nobody polled
+
+	complained time.Time // when it last told of trouble
 
 	mu      sync.Mutex
 	changed chan struct{}
@@ -116,7 +119,8 @@ func (p *Primary) keepLoop(ctx context.Context) {
 		}
 		p.mu.Unlock()
 		if err != nil && ctx.Err() == nil {
-			p.o.Log.Warn("copies of the log are missing; trying again", "error", err)
+			p.keeper.complain(p.o.Log, p.o.Now(), err)
+			rest(ctx, leastPause)
 		}
 		select {
 		case <-ctx.Done():
@@ -125,6 +129,25 @@ func (p *Primary) keepLoop(ctx context.Context) {
 		case <-p.keeper.news:
 		case <-again:
 		}
+	}
+}
+
+// leastPause is how long the keeper rests after it failed. Those who wait for it wake it each time
+// that it has tried.
+const leastPause = 20 * time.Millisecond
+
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// complain logs trouble, once a second at most. It belongs to the keeper's loop.
+func (k *keeper) complain(log *slog.Logger, now time.Time, err error) {
+	if now.Sub(k.complained) >= time.Second {
+		k.complained = now
+		log.Warn("copies of the log are missing; trying again", "error", err)
 	}
 }
 
@@ -165,12 +188,18 @@ func (p *Primary) repair(ctx context.Context, m Membership, patience time.Durati
 }
 
 // lapse marks links to nodes whose lease is gone, and takes those nodes from the holders
-// of closed segments.
+// of closed segments. Nodes that are back are forgiven.
 func (p *Primary) lapse(living []Member) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	now := p.o.Now()
 	for node, l := range p.books.links {
-		if !has(living, node) && !l.silent.Swap(true) {
+		switch {
+		case has(living, node):
+			if l.silent.Load() && now.After(l.unforgiven) {
+				p.forgive(l)
+			}
+		case !l.silent.Swap(true):
 			p.o.Log.Warn("a backup's lease has ended; its replicas are made elsewhere", "node", node)
 		}
 	}
@@ -181,6 +210,20 @@ func (p *Primary) lapse(living []Member) {
 			}
 		}
 	}
+}
+
+// forgive relies on a silent node again. Its queue pairs never broke, so it is the same process and
+// has all that was written; what was left behind when a version was raised counts when
+// it is raised, too. Without this a log whose backups had all been silent at once would
+// have nobody to turn to. The caller holds mu.
+func (p *Primary) forgive(l *link) {
+	for _, s := range *p.streams.Load() {
+		if s.link == l && s.version < p.books.version {
+			s.fresh = true
+		}
+	}
+	l.silent.Store(false)
+	p.o.Log.Info("a backup that was silent is back", "node", l.node)
 }
 
 func has(members []Member, node view.NodeID) bool {
@@ -535,6 +578,9 @@ func (p *Primary) raiseAt(ctx context.Context, node view.NodeID, version uint64)
 	_, err := p.call(ctx, node, MethodRaise, RaiseRequest{Log: p.source.LogID, Version: version, Segments: list}, nil, nil)
 	if err != nil {
 		if l != nil && !errors.Is(err, ErrNotFound) {
+			p.mu.Lock()
+			l.unforgiven = p.o.Now().Add(maxPause)
+			p.mu.Unlock()
 			l.silent.Store(true) // Writes go on there until it is replaced.
 		}
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/fabric"
@@ -26,6 +27,9 @@ type link struct {
 	silent  atomic.Bool // the node has no lease any more, or does not answer; writes may still arrive
 	broken  atomic.Bool
 	cause   error // why it is broken; set before
+	// unforgiven is until when a silent node stays so though it has a lease. It belongs to
+	// the holder of the primary's mu.
+	unforgiven time.Time
 
 	mu   sync.Mutex
 	kept []stagingRing

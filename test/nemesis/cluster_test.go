@@ -16,7 +16,7 @@ var smallSegments = []string{"--segment-size", "256KiB"}
 
 func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testing.T) {
 	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm", Args: smallSegments})
-	g.playAll(killAndReplace, pause, killAll, loseOne)
+	g.playAll(killAndReplace, pause, killAll, loseOne, pauseEtcd)
 }
 
 func TestAClusterWhoseNetworkIsCutExplainsAllItsAnswers(t *testing.T) {
