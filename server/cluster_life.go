@@ -141,11 +141,12 @@ func (l *life) join(first bool) (*meta.Member, error) {
 			return m, nil
 		case l.ctx.Err() != nil:
 			return nil, l.why(err)
-		case first && (!errors.Is(err, meta.ErrPresent) || time.Since(began) > patience+2*l.settings.Lease()):
-			return nil, err
 		}
 		if seen, e := l.meta.Read(l.ctx); e == nil && seen.Logs[l.id.Log].Retired {
 			return nil, errRetired
+		}
+		if first && (!errors.Is(err, meta.ErrPresent) || time.Since(began) > patience+2*l.settings.Lease()) {
+			return nil, err
 		}
 		if !told {
 			told = true
