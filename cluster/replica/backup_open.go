@@ -178,7 +178,11 @@ func stateOf(q *OpenRequest) State {
 	return StateOpen
 }
 
-// reopen gives the replica a new version; what it has stays.
+// reopen gives the replica a new key and a new version; what it has stays.
+//
+// One that counts, and that another is to replace, goes on to count as what it
+// was until it is raised: its primary may lose sight of all backups at once, open
+// all replicas again, and die before it could raise one.
 func (l *copies) reopen(r *replica, q *OpenRequest) (end uint32, err error) {
 	if err := r.revoke(); err != nil {
 		return 0, err
@@ -190,7 +194,9 @@ func (l *copies) reopen(r *replica, q *OpenRequest) (end uint32, err error) {
 		return 0, fmt.Errorf("%w: segment %d", ErrStale, r.segment)
 	}
 	before, was := r.version, r.state
-	r.version, r.state = q.Version, stateOf(q)
+	if counts := r.state == StateOpen && r.version >= q.Roster.Version; !counts || !q.Creating {
+		r.version, r.state = q.Version, stateOf(q)
+	}
 	if err := r.store(true); err != nil {
 		r.version, r.state = before, was
 		return 0, err

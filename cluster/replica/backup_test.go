@@ -291,6 +291,27 @@ func TestAReplicaThatIsBeingCreatedCountsOnlyOnceItIsRaised(t *testing.T) {
 	}
 }
 
+func TestAReplicaThatCountsGoesOnToCountWhileItIsReplaced(t *testing.T) {
+	s := newScene(t, 1)
+	must(s.open("b1", openRequest(5, roster(1, 0, 5))))(t)
+	q := openRequest(5, roster(2, 0, 5))
+	q.Creating, q.Version = true, 2
+	must(s.open("b1", q))(t)
+	s.hosts["b1"].restart()
+	if got := s.one("b1"); got.State != replica.StateOpen || got.Version != 1 {
+		t.Fatalf("its primary could die now, and it would be %+v", got)
+	}
+	check(t, s.call("b1", replica.MethodRaise, replica.RaiseRequest{Log: logID, Version: 2, Segments: []record.SegmentID{5}}, nil, nil))
+	if got := s.one("b1"); got.State != replica.StateOpen || got.Version != 2 {
+		t.Fatalf("got %+v", got)
+	}
+	later := openRequest(5, roster(3, 0, 5))
+	later.Creating, later.Version, later.Roster.Version = true, 3, 3
+	if _, err := s.open("b1", later); !errors.Is(err, replica.ErrStale) {
+		t.Fatalf("a replica of version 2 of a log of version 3 is stale: got %v", err)
+	}
+}
+
 func TestAnOpenThatIsRepeatedKeepsWhatIsThere(t *testing.T) {
 	s := newScene(t, 1)
 	l := s.connect("b1", logID)

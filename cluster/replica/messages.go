@@ -95,7 +95,7 @@ type OpenRequest struct {
 	// Bytes is the size of the segment; the buffer has room for it.
 	Bytes uint32 `json:"bytes"`
 	// Creating says that the replica replaces another one of a segment that is in use: it
-	// does not count before Raise.
+	// does not count before Raise, unless it is one that counts already.
 	Creating bool   `json:"creating,omitempty"`
 	Roster   Roster `json:"roster"` // Segment is in it
 }
