@@ -30,7 +30,12 @@ func startChild(name string, args ...string) (*child, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	c := &child{name: name, cmd: exec.Command(self, args...), said: &tail{}, done: make(chan struct{})}
+	return startProgram(name, self, args...)
+}
+
+// startProgram runs another program so.
+func startProgram(name, program string, args ...string) (*child, error) {
+	c := &child{name: name, cmd: exec.Command(program, args...), said: &tail{}, done: make(chan struct{})}
 	c.cmd.Stderr = c.said
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	out, err := c.cmd.StdoutPipe()
@@ -80,6 +85,20 @@ func (c *child) await(ctx context.Context, answers func() error) error {
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.done
+}
+
+// endWithin is how long a child may take to end in good order.
+const endWithin = 20 * time.Second
+
+// end asks the process to end, and kills it if it does not: one with children of
+// its own must end them.
+func (c *child) end() {
+	_ = c.signal(syscall.SIGTERM)
+	select {
+	case <-c.done:
+	case <-time.After(endWithin):
+		c.kill()
+	}
 }
 
 func (c *child) signal(s syscall.Signal) error {

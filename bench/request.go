@@ -14,14 +14,18 @@ type requests struct {
 	bytes []byte
 	slots []slot
 	keys  workload.Encoding
+	// wait is how many replicas each write is followed by a WAIT for; 0: no WAIT.
+	wait int
 }
 
 // slot is one operation in the ring: a command, or two for a
-// read-modify-write, which over RESP is a GET and then a SET.
+// read-modify-write, which over RESP is a GET and then a SET, or for a write
+// that waits for replicas.
 type slot struct {
 	from, to int
 	key      [2]int // where the keys start in bytes
-	stamp    int    // where the value starts, 0 where there is none
+	keys     int
+	stamp    int // where the value starts, 0 where there is none
 	replies  int
 }
 
@@ -30,13 +34,14 @@ type slot struct {
 const slotsAtLeast = 512
 
 // newRequests builds a ring whose length is a multiple of pipeline; every SET
-// writes value, which is stamped with the record's number if it has room.
-func newRequests(mix workload.Mix, keys workload.Encoding, value []byte, pipeline int, seed uint64) (*requests, error) {
+// writes value, which is stamped with the record's number if it has room, and
+// waits for so many replicas.
+func newRequests(mix workload.Mix, keys workload.Encoding, value []byte, pipeline int, seed uint64, wait int) (*requests, error) {
 	if mix.Insert > 0 {
 		return nil, fmt.Errorf("%s inserts records, which this load cannot number over several connections; choose another workload", mix.Name)
 	}
 	n := (slotsAtLeast + pipeline - 1) / pipeline * pipeline
-	r := &requests{keys: keys}
+	r := &requests{keys: keys, wait: wait}
 	for _, op := range mix.Deck(n, seed) {
 		s := slot{from: len(r.bytes)}
 		switch op {
@@ -49,6 +54,9 @@ func newRequests(mix workload.Mix, keys workload.Encoding, value []byte, pipelin
 			r.command(&s, "SET", value)
 		case workload.Add:
 			r.command(&s, "INCR", nil)
+		}
+		if op != workload.Read {
+			r.waitFor(&s)
 		}
 		s.to = len(r.bytes)
 		r.slots = append(r.slots, s)
@@ -67,13 +75,26 @@ func (r *requests) command(s *slot, name string, value []byte) {
 	key := make([]byte, r.keys.Len())
 	r.keys.Put(key, 0)
 	r.bulk(key)
-	s.key[s.replies] = len(r.bytes) - len(key) - 2
+	s.key[s.keys] = len(r.bytes) - len(key) - 2
+	s.keys++
 	if value != nil {
 		r.bulk(value)
 		if len(value) >= workload.StampLen {
 			s.stamp = len(r.bytes) - len(value) - 2
 		}
 	}
+	s.replies++
+}
+
+// waitFor appends a WAIT without a limit of time.
+func (r *requests) waitFor(s *slot) {
+	if r.wait == 0 {
+		return
+	}
+	r.bytes = append(r.bytes, "*3\r\n"...)
+	r.bulk([]byte("WAIT"))
+	r.bulk(strconv.AppendInt(nil, int64(r.wait), 10))
+	r.bulk([]byte("0"))
 	s.replies++
 }
 
@@ -96,7 +117,7 @@ func (r *requests) copy() *requests {
 func (r *requests) patch(from int, ids []uint32) {
 	for i, id := range ids {
 		s := &r.slots[from+i]
-		for _, at := range s.key[:s.replies] {
+		for _, at := range s.key[:s.keys] {
 			r.keys.Patch(r.bytes[at:], uint64(id))
 		}
 		if s.stamp > 0 {

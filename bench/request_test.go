@@ -10,7 +10,7 @@ import (
 
 func ringOf(t *testing.T, m workload.Mix, value []byte) *requests {
 	t.Helper()
-	r, err := newRequests(m, workload.Text16, value, 16, 1)
+	r, err := newRequests(m, workload.Text16, value, 16, 1, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestRequestsOfOneConnectionAreItsOwn(t *testing.T) {
 }
 
 func TestInsertsAreRefused(t *testing.T) {
-	if _, err := newRequests(workload.YCSBD, workload.Text16, nil, 1, 1); err == nil {
+	if _, err := newRequests(workload.YCSBD, workload.Text16, nil, 1, 1, 0); err == nil {
 		t.Error("a mix that inserts was accepted")
 	}
 }

@@ -41,6 +41,7 @@ type respFlags struct {
 	driver        string
 	clientThreads int
 	clientCPUs    string
+	cluster       bool
 }
 
 func respCommand() *cobra.Command {
@@ -57,11 +58,17 @@ shown, and ratios to the first server: Redis if it is there.
 
 The driver "own" is a light closed loop of clients; "redis-benchmark" runs the
 tool of that name with SET and GET. Without pipelining one thread of that tool is
-slower than most servers; --client-threads gives it more.`,
+slower than most servers; --client-threads gives it more.
+
+With --cluster every write is on three machines, were these machines, before it is
+answered: Redis has two replicas and a WAIT 2 0 behind every write, Ostro is a cluster of
+three nodes of which one serves all keys and two keep its copies.`,
 		Example: `  ostro bench resp --with-redis --with-ostro
   ostro bench resp --with-redis --with-ostro --driver redis-benchmark --pipeline 1,16,128 --rounds 5
   ostro bench resp --with-redis --against valkey=127.0.0.1:7000 --against 127.0.0.1:6379 --workloads ycsb-a --distribution zipf
   ostro bench resp --with-redis --with-ostro --ostro-args '--durability everysec' --redis-args '--appendonly yes'
+  ostro bench resp --cluster --with-redis --with-ostro --workloads writes --pipeline 1,16
+  ostro bench resp --cluster --with-redis --with-ostro --workloads writes --pipeline 1 --clients 1
   ostro bench resp --with-redis --with-ostro --client-cpus 0 --server-cpus 1 --pipeline 1`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,6 +90,7 @@ slower than most servers; --client-threads gives it more.`,
 	fl.StringSliceVar(&f.distributions, "distribution", []string{"uniform"}, "uniform, zipf, hot (driver own)")
 	fl.StringVar(&f.driver, "driver", "own", "own or redis-benchmark")
 	fl.IntVar(&f.clientThreads, "client-threads", 1, "threads of redis-benchmark; with several of them rounds should last seconds, for it looks at the clock every 250 ms")
+	fl.BoolVar(&f.cluster, "cluster", false, "measure replicated servers: Redis with two replicas and WAIT, Ostro with two backups")
 	fl.StringVar(&f.clientCPUs, "client-cpus", "", "keep the clients on these cores, such as 0 or 0,1")
 	return cmd
 }
@@ -94,6 +102,18 @@ type serverFlags struct {
 	redisProgram, redisArgs string
 	ostroProgram, ostroArgs string
 	serverCPUs              string
+}
+
+// alone is what a single server is measured with: beside servers that keep nothing
+// on disk.
+const alone = "--durability none"
+
+// clusterArgs are those for `ostro cluster dev`.
+func (f serverFlags) clusterArgs() []string {
+	if f.ostroArgs == alone {
+		return nil
+	}
+	return strings.Fields(f.ostroArgs)
 }
 
 // addOstro adds the flags of experiments that start nothing but Ostro.
@@ -111,7 +131,7 @@ func (f *serverFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.redisProgram, "redis-program", "redis-server", "the redis-server to start")
 	fl.StringVar(&f.redisArgs, "redis-args", "", "further arguments for it (it starts without snapshots and without AOF)")
 	fl.StringVar(&f.ostroProgram, "ostro-program", "", "the ostro to start (default: this one)")
-	fl.StringVar(&f.ostroArgs, "ostro-args", "--durability none", "arguments for `ostro server`")
+	fl.StringVar(&f.ostroArgs, "ostro-args", alone, "arguments for `ostro server`; with --cluster for `ostro cluster dev`, none by default")
 	fl.StringVar(&f.serverCPUs, "server-cpus", "", "keep started servers on these cores, such as 1 or 0,1")
 }
 
@@ -135,17 +155,49 @@ func (f serverFlags) launches() ([]launch, error) {
 }
 
 func (f serverFlags) ostro(args []string) (launch, error) {
-	program := f.ostroProgram
-	if program == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return launch{}, fmt.Errorf("find this program: %w", err)
-		}
-		program = self
+	program, err := f.program()
+	if err != nil {
+		return launch{}, err
 	}
 	l := ostroServer(program, args)
 	l.cpus = f.serverCPUs
 	return l, nil
+}
+
+// program is the ostro to start.
+func (f serverFlags) program() (string, error) {
+	if f.ostroProgram != "" {
+		return f.ostroProgram, nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	return self, nil
+}
+
+// replicated starts servers that keep every write three times.
+func (f serverFlags) replicated(ctx context.Context) (ts []*target, stop func(), err error) {
+	stop = func() {
+		for _, t := range ts {
+			t.stop()
+		}
+	}
+	starts := map[bool][]func(context.Context, serverFlags) (*target, error){}
+	starts[f.withRedis] = append(starts[f.withRedis], replicatedRedis)
+	starts[f.withOstro] = append(starts[f.withOstro], replicatedOstro)
+	for _, start := range starts[true] {
+		t, err := start(ctx, f)
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		ts = append(ts, t)
+	}
+	if len(ts) == 0 {
+		return nil, nil, errors.New("no server to measure: --cluster wants --with-redis, --with-ostro or both")
+	}
+	return ts, stop, nil
 }
 
 // targets starts and finds all servers; stop ends those it started.
@@ -206,6 +258,9 @@ func (c respCase) String() string {
 func (f respFlags) cases() ([]respCase, error) {
 	if f.rounds < 1 || f.clients < 1 || f.value < 1 {
 		return nil, errors.New("--rounds, --clients and --value must be at least 1")
+	}
+	if f.cluster && (f.driver != "own" || len(f.against) > 0) {
+		return nil, errors.New("--cluster is for the driver own, and for servers that it starts: redis-benchmark knows no WAIT, and --against no replicas")
 	}
 	if f.clientThreads < 1 || f.clientThreads > 1 && f.driver != "redis-benchmark" {
 		return nil, errors.New("--client-threads is for --driver redis-benchmark, and at least 1")

@@ -19,7 +19,8 @@ type respOutcome struct {
 	KeyBytes     int          `json:"key_bytes"`
 	ValueBytes   int          `json:"value_bytes"`
 	RoundSeconds float64      `json:"round_seconds"`
-	Results      []respResult `json:"cases"` // per case all targets, in their order
+	Cluster      bool         `json:"cluster"` // every write is kept three times before it is answered
+	Results      []respResult `json:"cases"`   // per case all targets, in their order
 }
 
 // respResult is all rounds of one case on one server.
@@ -59,18 +60,27 @@ func (o *respOutcome) tables() []table {
 			"server CPU/op", "ratio", "client busy",
 		},
 	}
+	if o.Cluster {
+		t.head = append(t.head, "backups CPU/op")
+	}
 	for i, r := range o.Results {
 		base := o.baseline(i)
-		t.add(r.Workload, r.Distribution, fmt.Sprint(r.Pipeline), r.Target,
+		cells := []string{
+			r.Workload, r.Distribution, fmt.Sprint(r.Pipeline), r.Target,
 			rate(r.rate()),
 			fmt.Sprintf("%.0f%%", 50*spread(figures(r.Rounds, func(e respRound) float64 { return e.OpsPerSecond }))),
-			times(r.rate()/base.rate()),
+			times(r.rate() / base.rate()),
 			r.latency(func(s workload.Summary) time.Duration { return s.P50 }),
 			r.latency(func(s workload.Summary) time.Duration { return s.P99 }),
 			r.latency(func(s workload.Summary) time.Duration { return s.P999 }),
-			decimals(r.cpu()/1e3, 2)+" µs",
-			times(r.cpu()/base.cpu()),
-			decimals(100*medianOf(r.Rounds, func(e respRound) float64 { return e.ClientBusy }), 0)+"%")
+			decimals(r.cpu()/1e3, 2) + " µs",
+			times(r.cpu() / base.cpu()),
+			decimals(100*medianOf(r.Rounds, func(e respRound) float64 { return e.ClientBusy }), 0) + "%",
+		}
+		if o.Cluster {
+			cells = append(cells, decimals(medianOf(r.Rounds, func(e respRound) float64 { return e.BackupCPU })/1e3, 2)+" µs")
+		}
+		t.add(cells...)
 	}
 	return []table{t}
 }
@@ -80,12 +90,16 @@ func (o *respOutcome) notes() []string {
 	for _, t := range o.Targets {
 		who = append(who, fmt.Sprintf("%s is %s", t.Name, t.Version))
 	}
-	return []string{
+	notes := []string{
 		strings.Join(who, "; "),
 		"ratios are to " + o.Targets[0].Name + "; rounds alternate between the servers",
 		"a pipeline is timed as a whole: all its requests count with the time until its last reply",
 		"server CPU is user and system time of the server's process; a client near 100% busy bounds what can be seen",
 	}
+	if o.Cluster {
+		notes = append(notes, "every write is answered when it is in three processes: with Redis a pair of SET and WAIT 2 0 counts as one operation; backups' CPU is that of all other processes that replication takes, a NIC's with them")
+	}
+	return notes
 }
 
 func (o *respOutcome) chart(where string) []byte {

@@ -21,7 +21,16 @@ type respRound struct {
 	OpsPerSecond float64          `json:"ops_per_second"`
 	Latency      workload.Summary `json:"latency"`
 	ServerCPU    float64          `json:"server_cpu_ns_per_op"` // 0 where it is not known
+	BackupCPU    float64          `json:"backup_cpu_ns_per_op"` // of all who keep copies together
 	ClientBusy   float64          `json:"client_busy"`          // share of one core
+}
+
+// start starts and finds all servers; stop ends those it started.
+func (f respFlags) start(ctx context.Context) (ts []*target, stop func(), err error) {
+	if f.cluster {
+		return f.replicated(ctx)
+	}
+	return f.targets(ctx)
 }
 
 func measureResp(ctx context.Context, p *progress, f respFlags) (*respOutcome, error) {
@@ -29,7 +38,7 @@ func measureResp(ctx context.Context, p *progress, f respFlags) (*respOutcome, e
 	if err != nil {
 		return nil, err
 	}
-	targets, stop, err := f.targets(ctx)
+	targets, stop, err := f.start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +59,7 @@ func measureResp(ctx context.Context, p *progress, f respFlags) (*respOutcome, e
 	}
 	out := &respOutcome{
 		Targets: targets, Clients: f.clients, ValueBytes: f.value, KeyBytes: d.keys().Len(),
-		Records: uint64(f.records), Driver: f.driver, RoundSeconds: f.duration.Seconds(),
+		Records: uint64(f.records), Driver: f.driver, RoundSeconds: f.duration.Seconds(), Cluster: f.cluster,
 	}
 	for _, c := range cases {
 		results := make([]respResult, len(targets))
@@ -87,7 +96,7 @@ const (
 
 // fill sets the records [from, to) to value, stamped with their number.
 func fill(ctx context.Context, p *progress, t *target, keys workload.Encoding, from, to uint64, value []byte) error {
-	ring, err := newRequests(workload.Writes, keys, value, fillPipeline, 1)
+	ring, err := newRequests(workload.Writes, keys, value, fillPipeline, 1, 0)
 	if err != nil {
 		return err
 	}
@@ -119,12 +128,17 @@ type ownDriver struct {
 // warmUp goes before each round, unmeasured: connections, caches, branches.
 const warmUp = 200 * time.Millisecond
 
-func (d *ownDriver) keys() workload.Encoding { return workload.Text30 }
+func (d *ownDriver) keys() workload.Encoding {
+	if d.f.cluster {
+		return workload.Tagged30
+	}
+	return workload.Text30
+}
 
 func (d *ownDriver) round(ctx context.Context, t *target, c respCase) (respRound, error) {
 	filler := make([]byte, d.f.value)
 	workload.FillValue(filler, 0, 0)
-	ring, err := newRequests(c.mix, d.keys(), filler, c.Pipeline, 1)
+	ring, err := newRequests(c.mix, d.keys(), filler, c.Pipeline, 1, t.wait)
 	if err != nil {
 		return respRound{}, err
 	}
@@ -157,6 +171,10 @@ func (l *load) measured(ctx context.Context, t *target, d time.Duration, next fu
 	if err != nil {
 		return respRound{}, err
 	}
+	copies, err := t.backupCPU()
+	if err != nil {
+		return respRound{}, err
+	}
 	client := ownCPU()
 	total, err := l.run(ctx, d, next)
 	if err != nil {
@@ -167,6 +185,10 @@ func (l *load) measured(ctx context.Context, t *target, d time.Duration, next fu
 	if err != nil {
 		return respRound{}, err
 	}
+	copiesAfter, err := t.backupCPU()
+	if err != nil {
+		return respRound{}, err
+	}
 	if total.Nulls > 0 {
 		return respRound{}, fmt.Errorf("%d of %d operations found no record", total.Nulls, total.Ops)
 	}
@@ -174,6 +196,7 @@ func (l *load) measured(ctx context.Context, t *target, d time.Duration, next fu
 		OpsPerSecond: float64(total.Ops) / total.Elapsed.Seconds(),
 		Latency:      l.latency.Summary(),
 		ServerCPU:    float64(after-server) / float64(total.Ops),
+		BackupCPU:    float64(copiesAfter-copies) / float64(total.Ops),
 		ClientBusy:   client.Seconds() / total.Elapsed.Seconds(),
 	}, nil
 }

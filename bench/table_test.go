@@ -47,9 +47,9 @@ func sampleResp() *respOutcome {
 		for j, name := range []string{"redis", "ostro"} {
 			base := 50_000 * float64(1+4*i) * float64(1+j)
 			o.Results = append(o.Results, respResult{c, name, []respRound{
-				{base, sampleLatency(100), 2400 / float64(1+j), 0.5},
-				{base * 1.1, sampleLatency(110), 2500 / float64(1+j), 0.5},
-				{base * 0.9, sampleLatency(90), 2300 / float64(1+j), 0.5},
+				{base, sampleLatency(100), 2400 / float64(1+j), 0, 0.5},
+				{base * 1.1, sampleLatency(110), 2500 / float64(1+j), 0, 0.5},
+				{base * 0.9, sampleLatency(90), 2300 / float64(1+j), 0, 0.5},
 			}})
 		}
 	}

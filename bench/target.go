@@ -24,6 +24,9 @@ type target struct {
 	Version string `json:"version"`
 	Pid     int    `json:"-"` // 0 where it is not on this machine
 	proc    *process
+	wait    int       // how many replicas each write waits for by a command of its own
+	others  []*target // its replicas, which end with it
+	cluster *cluster  // that it is a node of, and that ends with it
 }
 
 // process is a server that the benchmark started.
@@ -164,6 +167,12 @@ func (t *target) kill() {
 
 // stop kills the server if the benchmark started it, and removes its data.
 func (t *target) stop() {
+	for _, o := range t.others {
+		o.stop()
+	}
+	if t.cluster != nil {
+		t.cluster.stop()
+	}
 	if t.proc != nil {
 		t.kill()
 		t.proc.removeDir()

@@ -17,17 +17,24 @@ const (
 	Text16
 	// Text30 is user and 26 digits, the size of YCSB's keys.
 	Text30
+	// Tagged30 is as long, with a hash tag: all keys lie in one slot, and so on one
+	// node of a cluster.
+	Tagged30
 )
 
 const (
 	text16Prefix = "key:"
 	text30Prefix = "user00000000000000"
+	tag30Prefix  = "{" + Tag + "}00000000000"
 	digits       = 12 // that an id is written with; MaxRecords has ten
 )
 
+// Tag is the hash tag of Tagged30. Another one of its length may take its place.
+const Tag = "bench"
+
 // Len is the key's length in bytes.
 func (e Encoding) Len() int {
-	return [...]int{Binary8: 8, Text16: len(text16Prefix) + digits, Text30: len(text30Prefix) + digits}[e]
+	return [...]int{Binary8: 8, Text16: len(text16Prefix) + digits, Text30: len(text30Prefix) + digits, Tagged30: len(tag30Prefix) + digits}[e]
 }
 
 // Put writes the key of id to dst, which has at least Len bytes.
@@ -41,6 +48,9 @@ func (e Encoding) Put(dst []byte, id uint64) {
 	case Text30:
 		copy(dst, text30Prefix)
 		PutDigits(dst[len(text30Prefix):], id)
+	case Tagged30:
+		copy(dst, tag30Prefix)
+		PutDigits(dst[len(tag30Prefix):], id)
 	}
 }
 

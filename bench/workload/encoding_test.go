@@ -15,6 +15,7 @@ func TestKeysReadAsDocumented(t *testing.T) {
 		{Binary8, 0x0102, "\x02\x01\x00\x00\x00\x00\x00\x00"},
 		{Text16, 42, "key:000000000042"},
 		{Text30, 987654321098, "user00000000000000987654321098"},
+		{Tagged30, 987654321098, "{bench}00000000000987654321098"},
 	} {
 		key := make([]byte, c.e.Len())
 		c.e.Put(key, c.id)
@@ -25,7 +26,7 @@ func TestKeysReadAsDocumented(t *testing.T) {
 }
 
 func TestPatchGivesTheKeyThatPutGives(t *testing.T) {
-	for _, e := range []Encoding{Binary8, Text16, Text30} {
+	for _, e := range []Encoding{Binary8, Text16, Text30, Tagged30} {
 		for id := uint64(1); id < MaxRecords; id = id*7 + 3 {
 			put, patched := make([]byte, e.Len()), make([]byte, e.Len())
 			e.Put(put, id)
