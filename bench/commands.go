@@ -20,6 +20,7 @@ func Commands() []*cobra.Command {
 		largerCommand(),
 		fullCommand(),
 		hyperCommand(),
+		tailwindCommand(),
 		busyCommand(),
 	}
 }

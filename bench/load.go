@@ -24,6 +24,7 @@ type load struct {
 	buf      []byte
 	pipeline int
 	latency  *workload.Latency
+	writes   *workload.Latency // of writes that were sent alone
 
 	next  func(ids []uint32) int // fills ids, returns how many; fewer than asked is the end
 	ids   []uint32
@@ -34,6 +35,7 @@ type load struct {
 // loadTotal is what came of a run.
 type loadTotal struct {
 	Ops     uint64
+	Writes  uint64
 	Nulls   uint64
 	Elapsed time.Duration
 }
@@ -43,9 +45,10 @@ type loadTotal struct {
 type loadConn struct {
 	fd      int
 	ring    *requests
-	at      int // slot to send next
-	ops     int // operations outstanding
-	pending int // replies outstanding
+	at      int  // slot to send next
+	writes  bool // what is outstanding is one write
+	ops     int  // operations outstanding
+	pending int  // replies outstanding
 	unsent  []byte
 	watched bool // epoll tells when the socket takes more
 	sentAt  time.Time
@@ -59,8 +62,17 @@ const (
 	longestSilence = 60 * time.Second
 )
 
+// door is a server, and the hash tag of the keys that it serves; without one it
+// serves all.
+type door struct{ addr, tag string }
+
 // dialLoad opens clients connections to a server.
 func dialLoad(addr string, clients, pipeline int, ring *requests) (*load, error) {
+	return dialDoors([]door{{addr: addr}}, clients, pipeline, ring)
+}
+
+// dialDoors opens clients connections to several servers in turn.
+func dialDoors(doors []door, clients, pipeline int, ring *requests) (*load, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("create an epoll instance: %w", err)
@@ -68,18 +80,19 @@ func dialLoad(addr string, clients, pipeline int, ring *requests) (*load, error)
 	l := &load{
 		epoll: epoll, pipeline: pipeline,
 		events: make([]unix.EpollEvent, clients), buf: make([]byte, loadBuffer),
-		ids: make([]uint32, pipeline), latency: workload.NewLatency(),
+		ids: make([]uint32, pipeline), latency: workload.NewLatency(), writes: workload.NewLatency(),
 	}
 	for i := range clients {
-		fd, err := dialFD(addr)
+		d := doors[i%len(doors)]
+		fd, err := dialFD(d.addr)
 		if err != nil {
 			l.close()
-			return nil, fmt.Errorf("connect client %d to %s: %w", i+1, addr, err)
+			return nil, fmt.Errorf("connect client %d to %s: %w", i+1, d.addr, err)
 		}
 		// Connections start at different places of the ring, so that they do
 		// not all write at once when the mix has few writes.
 		at := i * len(ring.slots) / clients / pipeline * pipeline
-		l.conns = append(l.conns, loadConn{fd: fd, ring: ring.copy(), at: at})
+		l.conns = append(l.conns, loadConn{fd: fd, ring: ring.copyWithTag(d.tag), at: at})
 		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}
 		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 			l.close()

@@ -17,6 +17,7 @@ func (l *load) run(ctx context.Context, d time.Duration, next func(ids []uint32)
 	defer runtime.UnlockOSThread()
 	l.next, l.total, l.busy = next, loadTotal{}, 0
 	l.latency.Reset()
+	l.writes.Reset()
 	start := time.Now()
 	until := start.Add(d)
 	now := start
@@ -77,7 +78,11 @@ func (l *load) send(c *loadConn, index int, now time.Time) error {
 	slots := c.ring.slots[c.at : c.at+n]
 	for i := range slots {
 		c.pending += slots[i].replies
+		if slots[i].writes {
+			l.total.Writes++
+		}
 	}
+	c.writes = n == 1 && slots[0].writes
 	c.ops, c.sentAt = n, now
 	c.unsent = c.ring.bytes[slots[0].from:slots[n-1].to]
 	if c.at += l.pipeline; c.at == len(c.ring.slots) {
@@ -136,6 +141,9 @@ func (l *load) receive(c *loadConn) (bool, error) {
 // count takes an answered pipeline into the totals.
 func (l *load) count(c *loadConn, now time.Time) {
 	l.latency.Record(int64(now.Sub(c.sentAt)), int64(c.ops))
+	if c.writes {
+		l.writes.Record(int64(now.Sub(c.sentAt)), 1)
+	}
 	l.total.Ops += uint64(c.ops)
 	l.total.Nulls += c.replies.nulls
 	c.replies.nulls = 0

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 
@@ -27,6 +28,7 @@ type slot struct {
 	keys     int
 	stamp    int // where the value starts, 0 where there is none
 	replies  int
+	writes   bool
 }
 
 // slotsAtLeast keeps the mix of a ring exact even when one request is sent at a
@@ -55,7 +57,7 @@ func newRequests(mix workload.Mix, keys workload.Encoding, value []byte, pipelin
 		case workload.Add:
 			r.command(&s, "INCR", nil)
 		}
-		if op != workload.Read {
+		if s.writes = op != workload.Read; s.writes {
 			r.waitFor(&s)
 		}
 		s.to = len(r.bytes)
@@ -111,6 +113,16 @@ func (r *requests) copy() *requests {
 	c := *r
 	c.bytes = append([]byte(nil), r.bytes...)
 	return &c
+}
+
+// copyWithTag returns such a ring whose keys have another hash tag of the same
+// length; none leaves them as they are.
+func (r *requests) copyWithTag(tag string) *requests {
+	c := r.copy()
+	if tag != "" {
+		c.bytes = bytes.ReplaceAll(c.bytes, []byte("{"+workload.Tag+"}"), []byte("{"+tag+"}"))
+	}
+	return c
 }
 
 // patch writes the keys of the slots [from, from+len(ids)).

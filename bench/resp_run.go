@@ -96,11 +96,16 @@ const (
 
 // fill sets the records [from, to) to value, stamped with their number.
 func fill(ctx context.Context, p *progress, t *target, keys workload.Encoding, from, to uint64, value []byte) error {
+	return fillDoor(ctx, p, door{addr: t.Addr}, keys, from, to, value)
+}
+
+// fillDoor is fill through a door.
+func fillDoor(ctx context.Context, p *progress, d door, keys workload.Encoding, from, to uint64, value []byte) error {
 	ring, err := newRequests(workload.Writes, keys, value, fillPipeline, 1, 0)
 	if err != nil {
 		return err
 	}
-	l, err := dialLoad(t.Addr, fillClients, fillPipeline, ring)
+	l, err := dialDoors([]door{d}, fillClients, fillPipeline, ring)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,111 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ostrodb/ostro/bench/plot"
+	"github.com/ostrodb/ostro/bench/workload"
+)
+
+// tailwindOutcome is what `ostro bench tailwind` found.
+type tailwindOutcome struct {
+	Nodes      int            `json:"nodes"`
+	Records    uint64         `json:"records_per_primary"`
+	ValueBytes int            `json:"value_bytes"`
+	Modes      []string       `json:"modes"` // ratios are to the last
+	Cells      []tailwindCell `json:"cells"` // per case all modes, in their order
+}
+
+// tailwindCell is all rounds of one case in one mode.
+type tailwindCell struct {
+	tailwindCase
+	Mode   string          `json:"mode"`
+	Rounds []tailwindRound `json:"rounds"`
+}
+
+type tailwindRound struct {
+	OpsPerSecond float64          `json:"ops_per_second_per_primary"`
+	Put          workload.Summary `json:"put"`
+	PrimaryCPU   float64          `json:"primary_cpu_ns_per_op"`
+	BackupCPU    float64          `json:"backup_cpu_ns_per_write"` // of all nodes that are no primary, together
+	NICCPU       float64          `json:"nic_cpu_ns_per_write"`
+}
+
+func (c tailwindCell) of(figure func(tailwindRound) float64) float64 {
+	return medianOf(c.Rounds, figure)
+}
+
+func tailwindRate(r tailwindRound) float64    { return r.OpsPerSecond }
+func tailwindP50(r tailwindRound) float64     { return float64(r.Put.P50) }
+func tailwindP99(r tailwindRound) float64     { return float64(r.Put.P99) }
+func tailwindPrimary(r tailwindRound) float64 { return r.PrimaryCPU }
+func tailwindBackup(r tailwindRound) float64  { return r.BackupCPU }
+func tailwindNIC(r tailwindRound) float64     { return r.NICCPU }
+
+// baseline is the same case in the last mode.
+func (o *tailwindOutcome) baseline(i int) tailwindCell {
+	n := len(o.Modes)
+	return o.Cells[i-i%n+n-1]
+}
+
+func (o *tailwindOutcome) tables() []table {
+	t := table{
+		title: fmt.Sprintf("%d nodes, three copies, %s records of 30 B keys and %d B values a primary, zipf 0.99, medians of %d rounds",
+			o.Nodes, grouped(int64(o.Records)), o.ValueBytes, len(o.Cells[0].Rounds)),
+		names: 4,
+		head: []string{
+			"writes", "primaries", "clients", "mode", "ops/s a primary", "ratio", "PUT p50", "gain", "PUT p99", "gain",
+			"primary CPU/op", "backups CPU/write", "ratio", "NIC CPU/write",
+		},
+	}
+	for i, c := range o.Cells {
+		base := o.baseline(i)
+		backup, share := "-", "-"
+		if c.Primaries < o.Nodes {
+			backup = decimals(c.of(tailwindBackup)/1e3, 2) + " µs"
+			share = times(c.of(tailwindBackup) / base.of(tailwindBackup))
+		}
+		t.add(fmt.Sprintf("%d%%", c.Writes), fmt.Sprint(c.Primaries), fmt.Sprint(c.Clients), c.Mode,
+			rate(c.of(tailwindRate)), times(c.of(tailwindRate)/base.of(tailwindRate)),
+			short(time.Duration(c.of(tailwindP50))), times(base.of(tailwindP50)/c.of(tailwindP50)),
+			short(time.Duration(c.of(tailwindP99))), times(base.of(tailwindP99)/c.of(tailwindP99)),
+			decimals(c.of(tailwindPrimary)/1e3, 2)+" µs", backup, share, o.nic(c))
+	}
+	return []table{t}
+}
+
+func (o *tailwindOutcome) nic(c tailwindCell) string {
+	if v := c.of(tailwindNIC); v > 0 {
+		return decimals(v/1e3, 2) + " µs"
+	}
+	return decimals(math.NaN(), 0)
+}
+
+func (o *tailwindOutcome) notes() []string {
+	return []string{
+		"ratios and gains are to " + o.Modes[len(o.Modes)-1] + " in the same case; rounds alternate between the modes",
+		"the paper, 50% writes: throughput 1.7x, PUT median 2x and 99th percentile 3x lower, backups' processor time a fourth at best",
+		"backups' CPU is that of all nodes that serve no load, whatever else they do (leases, metadata); that of a NIC process stands beside it",
+		"clients, nodes and NIC share the machine's cores",
+	}
+}
+
+func (o *tailwindOutcome) chart(where string) []byte {
+	c := plot.Bars{
+		Title:    "Replication by one-sided writes and by calls, three copies",
+		Subtitle: where, Unit: "operations per second and primary",
+	}
+	for _, m := range o.Modes {
+		c.Series = append(c.Series, plot.Series{Name: m})
+	}
+	for i, cell := range o.Cells {
+		at := i % len(o.Modes)
+		if at == 0 {
+			c.Rows = append(c.Rows, cell.String())
+		}
+		c.Series[at].Values = append(c.Series[at].Values, cell.of(tailwindRate))
+	}
+	return c.SVG()
+}
