@@ -21,6 +21,7 @@ func Commands() []*cobra.Command {
 		fullCommand(),
 		hyperCommand(),
 		tailwindCommand(),
+		takeoverCommand(),
 		busyCommand(),
 	}
 }
