@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -83,13 +85,11 @@ func poll(ctx context.Context, otherwise string, good func() error) error {
 	}
 }
 
-// devCluster is what `ostro cluster dev --json` says when all nodes serve.
+// devCluster is what `ostro cluster dev --json` says of a cluster that is ready.
 type devCluster struct {
 	Nodes []devNode `json:"nodes"`
-	NIC   *struct {
-		Pid int `json:"pid"`
-	} `json:"nic"`
-	Etcd string `json:"etcd"`
+	NIC   int       `json:"nicPid"`
+	Etcd  string    `json:"etcd"`
 }
 
 type devNode struct {
@@ -113,14 +113,18 @@ func startCluster(ctx context.Context, program string, nodes int, args ...string
 		return nil, fmt.Errorf("make a data directory: %w", err)
 	}
 	c := &cluster{dir: dir}
+	first, err := freeRow(nodes)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
 	c.parent, err = startProgram("ostro cluster dev", program, append([]string{
 		"cluster", "dev", "--nodes", strconv.Itoa(nodes), "--dir", filepath.Join(dir, "cluster"),
-		"--port", "0", "--respawn=false", "--json",
+		"--port", strconv.Itoa(first), "--respawn=false", "--json",
 	}, args...)...)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := c.parent.hear(&c.devCluster); err != nil {
+	if err := c.hear(); err != nil {
 		c.stop()
 		return nil, err
 	}
@@ -129,6 +133,46 @@ func startCluster(ctx context.Context, program string, nodes int, args ...string
 		return nil, fmt.Errorf("the cluster has %d nodes, not %d", len(c.Nodes), nodes)
 	}
 	return c, ctx.Err()
+}
+
+// hear listens until the cluster is ready.
+func (c *cluster) hear() error {
+	for {
+		var e struct {
+			Event   string      `json:"event"`
+			Cluster *devCluster `json:"cluster"`
+		}
+		if err := c.parent.hear(&e); err != nil {
+			return err
+		}
+		if e.Event == "ready" && e.Cluster != nil {
+			c.devCluster = *e.Cluster
+			return nil
+		}
+	}
+}
+
+// freeRow finds a port for the first node of a cluster, whose other ports lie above
+// it: at their own places behind it, and those of nodes and clients of the native
+// protocol ten thousand higher.
+func freeRow(nodes int) (int, error) {
+	const tries = 100
+	for range tries {
+		first := 20_000 + rand.IntN(20_000)
+		free := true
+		for _, from := range []int{first, first + 99, first + 10_000} {
+			for port := from; port <= from+nodes && free; port++ {
+				l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+				if free = err == nil; free {
+					free = l.Close() == nil
+				}
+			}
+		}
+		if free {
+			return first, nil
+		}
+	}
+	return 0, fmt.Errorf("no row of free ports was found in %d tries", tries)
 }
 
 // stop ends all processes and removes the data.
@@ -207,8 +251,8 @@ func (t *target) backupCPU() (time.Duration, error) {
 				pids = append(pids, n.Pid)
 			}
 		}
-		if c.NIC != nil {
-			pids = append(pids, c.NIC.Pid)
+		if c.NIC != 0 {
+			pids = append(pids, c.NIC)
 		}
 	}
 	var sum time.Duration

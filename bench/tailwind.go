@@ -305,8 +305,8 @@ func (s *stage) cpu(primaries int) (c clusterCPU, err error) {
 			c.backups += d
 		}
 	}
-	if nic := s.cluster.NIC; nic != nil {
-		c.nic, err = exactCPUTime(nic.Pid)
+	if nic := s.cluster.NIC; nic != 0 {
+		c.nic, err = exactCPUTime(nic)
 	}
 	return c, err
 }
