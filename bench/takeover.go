@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
@@ -137,6 +138,9 @@ func (f takeoverFlags) death(ctx context.Context, p *progress, mode string, reco
 		return r, err
 	}
 	r.LoadRate = float64(records) / time.Since(began).Seconds()
+
+	p.begin("let the disk have what was loaded, %s", mode)
+	unix.Sync() // The kernel slows all down who write while much is not on the disk yet.
 
 	p.begin("kill %s and wait for its heirs, %s", victim.ID, mode)
 	killed := time.Now()

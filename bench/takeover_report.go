@@ -26,6 +26,7 @@ func (o *takeoverOutcome) tables() []table {
 func (o *takeoverOutcome) notes() []string {
 	return []string{
 		"detected: the dead node's ranges have heirs in etcd; served: the last heir has replayed and replicated its part; every record was then read back and compared",
+		"between load and kill the file systems are synced, as they would be after a while",
 		"first answer: to a client that asks for one of the dead node's records without end and follows redirections",
 		"the paper: 1M objects in 0.5 s, 10M in 2.5 s, on 10 machines; here three heirs, etcd and client share the cores",
 	}
