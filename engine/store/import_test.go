@@ -240,7 +240,7 @@ func forHeirs(t *testing.T, f func(*testing.T, store.Options, *rand.Rand)) {
 	for name, o := range heirConfigs() {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seedOf(t), 7))
-			for n := range max(scale(8), 2) {
+			for n := range max(scale(4), 2) {
 				t.Run(fmt.Sprint(n), func(t *testing.T) { f(t, o, rng) }) // Each closes what it opened.
 			}
 		})
