@@ -237,3 +237,17 @@ func TestTheCoordinatorDiesWithAnother(t *testing.T) {
 	}
 	w.check(w.client(w.all()...), 0, 1000)
 }
+
+// A node that comes back at once finds the lease of its former self. When that ends, the
+// coordinator may be faster than the node.
+func TestANodeThatComesBackAtOnceServesAgain(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	w.write(w.client("n1"), 0, 500)
+	w.nodes["n2"].Forsake()
+	delete(w.nodes, "n2")
+	w.start("n2")
+	w.await("all of them", func(s *meta.Snapshot) bool { return settled(s) && len(s.Alive) == 3 })
+	w.check(w.client("n1", "n2", "n3"), 0, 500)
+}

@@ -49,8 +49,18 @@ var (
 	errStopped = errors.New("the node stops")
 )
 
-// begin joins the cluster and serves. It waits for the cluster's first map if need be.
+// begin joins the cluster and serves. It waits for the cluster's first map if need be. A log that
+// others take over meanwhile is set aside for another one.
 func (h *host) begin() (*life, error) {
+	for {
+		l, err := h.beginOnce()
+		if !errors.Is(err, errRetired) {
+			return l, err
+		}
+	}
+}
+
+func (h *host) beginOnce() (*life, error) {
 	if err := h.settleLog(); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,24 @@ import (
 // store has what lies in its files.
 func (n *Node) Drop() {
 	_ = n.cluster.meta.Close()
+	n.end()
+}
+
+// Forsake is Drop with a lease that goes on for as long as it would after a kill, and not until the
+// node has given up to give it back.
+func (n *Node) Forsake() {
+	l := n.cluster.life.Load()
+	m := l.gate.member.Swap(nil)
+	_ = n.cluster.meta.Close()
+	go func() { // It renews no more. etcd is out of its reach.
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = m.Lease.Close(ctx)
+	}()
+	n.end()
+}
+
+func (n *Node) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_ = n.cluster.stop(ctx, false)

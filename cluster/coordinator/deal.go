@@ -27,7 +27,8 @@ func (c *coordinator) deal(ctx context.Context, s *meta.Snapshot) error {
 		return err
 	}
 	c.Log.Info("the keys were dealt out", "nodes", len(nodes))
-	return nil
+	_, err := c.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return !s.Map.IsZero() })
+	return err
 }
 
 // fit returns nodes that may be given ranges, the largest first.
