@@ -15,6 +15,8 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/fabric/nic"
+	"github.com/ostrodb/ostro/fabric/shm"
 )
 
 // long leaves tests of what others cover, too, to those who have the time.
@@ -250,4 +252,29 @@ func TestANodeThatComesBackAtOnceServesAgain(t *testing.T) {
 	w.start("n2")
 	w.await("all of them", func(s *meta.Snapshot) bool { return settled(s) && len(s.Alive) == 3 })
 	w.check(w.client("n1", "n2", "n3"), 0, 500)
+}
+
+func TestANodeWhoseFabricIsGoneAsksToBeStopped(t *testing.T) {
+	w := newWorld(t)
+	engine, err := nic.New(nic.Config{Log: quiet})
+	w.must(err)
+	socket := filepath.Join(t.TempDir(), "nic.sock")
+	served, err := shm.Serve(socket, engine, quiet)
+	w.must(err)
+	w.fabric = "shm://" + socket
+	w.start("n1")
+	n := w.nodes["n1"]
+	if err := n.Failure(); err != nil {
+		t.Fatal(err)
+	}
+	w.must(served.Close())
+	w.must(engine.Close())
+	select {
+	case <-n.ShutdownRequested():
+	case <-patient(t).Done():
+		t.Fatal("it goes on without a fabric")
+	}
+	if err := n.Failure(); err == nil || !strings.Contains(err.Error(), "the fabric is gone") || n.Health() == nil {
+		t.Fatalf("the failure is %v, the health %v", err, n.Health())
+	}
 }

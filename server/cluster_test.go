@@ -56,7 +56,7 @@ type world struct {
 	log   *slog.Logger
 	first int // how many nodes share the keys at first
 
-	replication string
+	replication, fabric string
 }
 
 func newWorld(t *testing.T) *world {
@@ -100,6 +100,7 @@ func (w *world) config(name string) server.Config {
 	c.MemoryLimit = server.Budget{Bytes: 32 << 20}
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
+	c.Fabric = w.fabric
 	if w.replication != "" {
 		c.Replication = w.replication
 	}
