@@ -37,6 +37,7 @@ func NewNetwork(t testing.TB, names ...string) *Network {
 	} {
 		must(t, here.command("ip", step...))
 	}
+	t.Cleanup(func() { _ = here.command("ip", "link", "del", "switch") }) // For the next one.
 	must(t, n.filter(n.machines[TheTest]))
 	for i, name := range names {
 		must(t, n.add(t, name, i+2))
@@ -68,6 +69,7 @@ func (n *Network) add(t testing.TB, name string, number int) error {
 			return err
 		}
 	}
+	t.Cleanup(func() { _ = here.command("ip", "link", "del", port) })
 	return n.filter(m)
 }
 
