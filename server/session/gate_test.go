@@ -129,37 +129,23 @@ func TestNothingIsAnsweredOnceTheLeaseIsOver(t *testing.T) {
 	run(t, c, []step{{op: client.Get(0, []byte("k")), value: "v"}})
 }
 
-// dyingGate loses its lease in the middle of every round: when its routing is asked for.
-type dyingGate struct{ *testGate }
-
-func (g dyingGate) Routing() *session.Routing {
-	defer g.dead.Store(true)
-	return g.testGate.Routing()
-}
-
 func TestALeaseThatEndsWhileABatchIsExecutedKeepsItsResultsBack(t *testing.T) {
-	st := openStore(t, store.Options{})
 	gate := &testGate{changed: make(chan struct{})}
 	gate.routing.Store(session.Alone().Routing())
-	_, addr := serve(t, st, session.Options{Gate: dyingGate{gate}})
-	gate.dead.Store(false)
-	c := dial(t, "ostro://"+addr, client.Options{Retry: 300 * time.Millisecond})
-	gate.dead.Store(false)
-	f := c.Put(t.Context(), 0, []byte("k"), []byte("v"))
-	var err error
-	until(t, "an end", func() bool {
-		gate.dead.Store(false) // So that rounds begin.
-		select {
-		case <-f.Done():
-			_, err = f.Wait()
-			return true
-		default:
-			return false
-		}
-	})
-	if !errors.Is(err, client.ErrUnknownOutcome) && !errors.Is(err, client.ErrUnavailable) {
-		t.Fatalf("the put was answered: %v", err)
+	var executed atomic.Int64
+	_, addr := serve(t, openStore(t, store.Options{}), session.Options{Gate: gate, Merges: map[string]session.Merge{
+		"die": func(dst, _ []byte, _ bool, operand []byte) ([]byte, error) {
+			executed.Add(1)
+			gate.dead.Store(true)
+			return append(dst, operand...), nil
+		},
+	}})
+	c := dial(t, "ostro://"+addr, client.Options{Retry: 200 * time.Millisecond})
+	if _, err := c.Do(t.Context(), client.Merge(0, []byte("k"), "die", []byte("v"))); !errors.Is(err, client.ErrUnknownOutcome) || executed.Load() == 0 {
+		t.Fatalf("executed %d times and answered %v", executed.Load(), err)
 	}
+	gate.dead.Store(false)
+	run(t, c, []step{{op: client.Get(0, []byte("k")), value: "v"}}) // It had happened.
 }
 
 func TestOperationsOnArrivingRecordsWaitAndOthersDoNot(t *testing.T) {

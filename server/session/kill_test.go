@@ -234,7 +234,7 @@ func TestAWriteWithoutAnIdentityIsNotTriedAgain(t *testing.T) {
 	_, addr := serve(t, openStore(t, store.Options{}), session.Options{})
 	c := dial(t, "ostro://"+addr, client.Options{Unrecorded: true, Dial: dialer(func(n int, c *cutConn) {
 		if n == 2 {
-			c.read = len(wire.AppendMap(wire.AppendWelcome(nil, &wire.Welcome{}), session.Alone().Routing().Map))
+			c.read = 1 + len(wire.AppendMap(wire.AppendWelcome(nil, &wire.Welcome{}), session.Alone().Routing().Map)) // and the answer's first byte
 		}
 	})})
 	if _, err := c.Do(t.Context(), client.Add(0, []byte("n"), 1)); !errors.Is(err, client.ErrUnknownOutcome) {
