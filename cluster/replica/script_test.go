@@ -33,6 +33,8 @@ type story struct {
 	h     *head
 	named map[string]view.NodeID
 	said  []string
+
+	living []Member // before all leases ended
 }
 
 func (s *story) say(format string, args ...any) {
@@ -49,7 +51,18 @@ func (s *story) run(d *datadriven.TestData) {
 		s.c.kill(s.node(d))
 		s.say("ok")
 	case "lease-ends":
-		s.c.members.leave(s.node(d))
+		node := s.node(d)
+		s.c.members.leave(node)
+		eventually(s.t, "the primary knows", func() bool { return s.lapsed(node) })
+		s.say("ok")
+	case "all-leases-end":
+		s.living = s.c.members.none()
+		for _, m := range s.living {
+			eventually(s.t, "the primary knows", func() bool { return s.lapsed(m.ID) })
+		}
+		s.say("ok")
+	case "all-leases-begin":
+		s.c.members.change(func([]Member) []Member { return s.living })
 		s.say("ok")
 	case "silent":
 		s.c.caller.hush(s.node(d), true)
@@ -70,6 +83,14 @@ func (s *story) run(d *datadriven.TestData) {
 	default:
 		s.t.Fatalf("%s: no such command: %s", d.Pos, d.Cmd)
 	}
+}
+
+// lapsed tells whether the primary relies on a node no longer.
+func (s *story) lapsed(node view.NodeID) bool {
+	s.w.p.mu.Lock()
+	defer s.w.p.mu.Unlock()
+	l := s.w.p.books.links[node]
+	return l == nil || !l.good()
 }
 
 func (s *story) begin(d *datadriven.TestData) {

@@ -57,6 +57,15 @@ func (m *members) leave(node view.NodeID) {
 	})
 }
 
+// none ends all leases at once, and returns who had one.
+func (m *members) none() (had []Member) {
+	m.change(func(living []Member) []Member {
+		had = living
+		return nil
+	})
+	return had
+}
+
 func (m *members) join(n Member) {
 	m.change(func(living []Member) []Member {
 		return append(slices.DeleteFunc(living, func(o Member) bool { return o.ID == n.ID }), n)
