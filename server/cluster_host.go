@@ -204,9 +204,6 @@ func (h *host) start() error {
 	h.tasks.Go(h.followMap)
 	h.tasks.Go(h.watchFabric)
 	l, err := h.begin()
-	for errors.Is(err, errRetired) && h.ctx.Err() == nil {
-		l, err = h.begin() // With another log: others were faster.
-	}
 	if err != nil {
 		return err
 	}
