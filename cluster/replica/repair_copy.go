@@ -142,10 +142,10 @@ func (p *Primary) putAt(ctx context.Context, c *closedSegment, node view.NodeID)
 	b = b[:c.End]
 	sum := crc32.Checksum(b, castagnoliTable)
 	p.mu.Lock()
-	same := !c.summed || c.Sum == sum
-	if same {
+	if !c.summed { // Else it is what others read without the lock.
 		c.Sum, c.summed = sum, true
 	}
+	same := c.Sum == sum
 	closing := c.Closing
 	p.mu.Unlock()
 	if !same {
