@@ -42,6 +42,7 @@ type tailwindFlags struct {
 	writes    []int
 	primaries []int
 	modes     []string
+	loads     []int
 }
 
 // The ways to replicate, as arguments of `ostro cluster dev`. The last is the
@@ -59,7 +60,8 @@ func tailwindCommand() *cobra.Command {
 		Short: "Measure replication by one-sided writes beside replication by calls",
 		Long: `Starts a cluster for every mode: one-sided writes through shared memory (shm), through TCP (tcp), and
 calls that a backup's program executes (rpc). All keep three copies of everything. The same loads run on
-each in turn, with more and more clients, writes and active primaries.
+each in turn, with more and more clients, writes and active primaries. Then operations arrive at fixed rates,
+the same for all modes: the latency of a write against the load.
 
 With one active primary the other nodes' processor time is the backups'; a NIC process is shown
 apart. With several, every node is both.`,
@@ -84,6 +86,7 @@ apart. With several, every node is both.`,
 	fl.IntSliceVar(&f.clients, "clients", []int{1, 8, 64}, "connections, one request at a time on each")
 	fl.IntSliceVar(&f.writes, "writes", []int{5, 50, 100}, "percent of the operations that write")
 	fl.IntSliceVar(&f.primaries, "primaries", []int{1, 2, 4}, "nodes that serve the load; the first with all numbers of clients, the others with the most")
+	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies, in percent of what the last mode serves at most; none to leave them out")
 	fl.StringSliceVar(&f.modes, "modes", []string{"shm", "tcp", "rpc"}, "ways to replicate; ratios are to the last")
 	return cmd
 }
@@ -112,6 +115,11 @@ func (f tailwindFlags) check() error {
 			return fmt.Errorf("--clients %d: at least 1", n)
 		}
 	}
+	for _, n := range f.loads {
+		if n < 1 || n > 99 {
+			return fmt.Errorf("--loads %d: 1 to 99 percent", n)
+		}
+	}
 	for _, m := range f.modes {
 		if tailwindModes[m] == nil {
 			return fmt.Errorf("--modes %q: use shm, tcp or rpc", m)
@@ -125,9 +133,15 @@ type tailwindCase struct {
 	Writes    int `json:"writes_percent"`
 	Primaries int `json:"primaries"`
 	Clients   int `json:"clients"`
+	// Offered is how many operations arrive in a second, whatever becomes of them; 0: each
+	// client sends one after the other.
+	Offered float64 `json:"offered_per_second,omitempty"`
 }
 
 func (c tailwindCase) String() string {
+	if c.Offered > 0 {
+		return fmt.Sprintf("%d%% writes, %.0f/s on %d primaries", c.Writes, c.Offered, c.Primaries)
+	}
 	return fmt.Sprintf("%d%% writes, %d clients on %d primaries", c.Writes, c.Clients, c.Primaries)
 }
 
@@ -140,7 +154,7 @@ func (f tailwindFlags) cases() []tailwindCase {
 				clients = []int{slices.Max(clients)}
 			}
 			for _, c := range clients {
-				all = append(all, tailwindCase{w, n, max(c, n)})
+				all = append(all, tailwindCase{Writes: w, Primaries: n, Clients: max(c, n)})
 			}
 		}
 	}
@@ -180,21 +194,42 @@ func measureTailwind(ctx context.Context, p *progress, f tailwindFlags) (*tailwi
 		}
 	}
 	for _, c := range f.cases() {
-		cells := make([]tailwindCell, len(stages))
-		for round := range f.rounds {
-			for i, s := range stages {
-				p.begin("%s, %s, round %d of %d", c, s.mode, round+1, f.rounds)
-				r, err := s.round(ctx, f, c)
-				if err != nil {
-					return nil, fmt.Errorf("%s, %s: %w", c, s.mode, err)
-				}
-				cells[i].tailwindCase, cells[i].Mode = c, s.mode
-				cells[i].Rounds = append(cells[i].Rounds, r)
-			}
+		cells, err := f.cells(ctx, p, stages, c)
+		if err != nil {
+			return nil, err
 		}
 		out.Cells = append(out.Cells, cells...)
+		most := cells[len(cells)-1].of(tailwindRate) * float64(c.Primaries)
+		for _, percent := range f.loads {
+			if c.Clients < slices.Max(f.clients) {
+				break
+			}
+			paced := c
+			paced.Offered = most * float64(percent) / 100
+			if cells, err = f.cells(ctx, p, stages, paced); err != nil {
+				return nil, err
+			}
+			out.Paced = append(out.Paced, cells...)
+		}
 	}
 	return out, nil
+}
+
+// cells runs a case in all modes, in turn.
+func (f tailwindFlags) cells(ctx context.Context, p *progress, stages []*stage, c tailwindCase) ([]tailwindCell, error) {
+	cells := make([]tailwindCell, len(stages))
+	for round := range f.rounds {
+		for i, s := range stages {
+			p.begin("%s, %s, round %d of %d", c, s.mode, round+1, f.rounds)
+			r, err := s.round(ctx, f, c)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", c, s.mode, err)
+			}
+			cells[i].tailwindCase, cells[i].Mode = c, s.mode
+			cells[i].Rounds = append(cells[i].Rounds, r)
+		}
+	}
+	return cells, nil
 }
 
 // stage starts a cluster and finds a hash tag for each of its nodes.
@@ -269,7 +304,13 @@ func (s *stage) measured(ctx context.Context, l *load, c tailwindCase, d time.Du
 	if err != nil {
 		return tailwindRound{}, err
 	}
-	total, err := l.run(ctx, d, next)
+	var total loadTotal
+	var late int
+	if c.Offered > 0 {
+		total, late, err = l.pacedRun(ctx, c.Offered, d, next)
+	} else {
+		total, err = l.run(ctx, d, next)
+	}
 	if err != nil {
 		return tailwindRound{}, err
 	}
@@ -284,6 +325,7 @@ func (s *stage) measured(ctx context.Context, l *load, c tailwindCase, d time.Du
 	return tailwindRound{
 		OpsPerSecond: float64(total.Ops) / total.Elapsed.Seconds() / float64(c.Primaries),
 		Put:          l.writes.Summary(),
+		Late:         late,
 		PrimaryCPU:   float64(after.primaries-before.primaries) / float64(total.Ops),
 		BackupCPU:    float64(after.backups-before.backups) / writes,
 		NICCPU:       float64(after.nic-before.nic) / writes,

@@ -16,6 +16,7 @@ type tailwindOutcome struct {
 	ValueBytes int            `json:"value_bytes"`
 	Modes      []string       `json:"modes"` // ratios are to the last
 	Cells      []tailwindCell `json:"cells"` // per case all modes, in their order
+	Paced      []tailwindCell `json:"paced"` // the same at fixed rates
 }
 
 // tailwindCell is all rounds of one case in one mode.
@@ -28,6 +29,7 @@ type tailwindCell struct {
 type tailwindRound struct {
 	OpsPerSecond float64          `json:"ops_per_second_per_primary"`
 	Put          workload.Summary `json:"put"`
+	Late         int              `json:"late"` // operations that were due and not sent when the time was over
 	PrimaryCPU   float64          `json:"primary_cpu_ns_per_op"`
 	BackupCPU    float64          `json:"backup_cpu_ns_per_write"` // of all nodes that are no primary, together
 	NICCPU       float64          `json:"nic_cpu_ns_per_write"`
@@ -45,9 +47,9 @@ func tailwindBackup(r tailwindRound) float64  { return r.BackupCPU }
 func tailwindNIC(r tailwindRound) float64     { return r.NICCPU }
 
 // baseline is the same case in the last mode.
-func (o *tailwindOutcome) baseline(i int) tailwindCell {
+func (o *tailwindOutcome) baseline(cells []tailwindCell, i int) tailwindCell {
 	n := len(o.Modes)
-	return o.Cells[i-i%n+n-1]
+	return cells[i-i%n+n-1]
 }
 
 func (o *tailwindOutcome) tables() []table {
@@ -61,7 +63,7 @@ func (o *tailwindOutcome) tables() []table {
 		},
 	}
 	for i, c := range o.Cells {
-		base := o.baseline(i)
+		base := o.baseline(o.Cells, i)
 		backup, share := "-", "-"
 		if c.Primaries < o.Nodes {
 			backup = decimals(c.of(tailwindBackup)/1e3, 2) + " µs"
@@ -73,7 +75,33 @@ func (o *tailwindOutcome) tables() []table {
 			short(time.Duration(c.of(tailwindP99))), times(base.of(tailwindP99)/c.of(tailwindP99)),
 			decimals(c.of(tailwindPrimary)/1e3, 2)+" µs", backup, share, o.nic(c))
 	}
-	return []table{t}
+	if len(o.Paced) == 0 {
+		return []table{t}
+	}
+	return []table{t, o.paced()}
+}
+
+// paced shows latencies against the load.
+func (o *tailwindOutcome) paced() table {
+	t := table{
+		title: "Operations that arrive at fixed rates: latency of a write from the moment it was due",
+		names: 3,
+		head:  []string{"writes", "primaries", "mode", "offered/s", "PUT p50", "gain", "PUT p99", "gain", "late", "primary CPU/op", "backups CPU/write", "ratio"},
+	}
+	for i, c := range o.Paced {
+		base := o.baseline(o.Paced, i)
+		backup, share := "-", "-"
+		if c.Primaries < o.Nodes {
+			backup = decimals(c.of(tailwindBackup)/1e3, 2) + " µs"
+			share = times(c.of(tailwindBackup) / base.of(tailwindBackup))
+		}
+		t.add(fmt.Sprintf("%d%%", c.Writes), fmt.Sprint(c.Primaries), c.Mode, rate(c.Offered),
+			short(time.Duration(c.of(tailwindP50))), times(base.of(tailwindP50)/c.of(tailwindP50)),
+			short(time.Duration(c.of(tailwindP99))), times(base.of(tailwindP99)/c.of(tailwindP99)),
+			grouped(int64(c.of(func(r tailwindRound) float64 { return float64(r.Late) }))),
+			decimals(c.of(tailwindPrimary)/1e3, 2)+" µs", backup, share)
+	}
+	return t
 }
 
 func (o *tailwindOutcome) nic(c tailwindCell) string {
