@@ -13,6 +13,12 @@ func TestACutStopsOneDirectionAndHealingUndoesIt(t *testing.T) {
 	if !harness.Isolated(t) {
 		return
 	}
+	for range 2 { // One after the other.
+		t.Run("network", testCuts)
+	}
+}
+
+func testCuts(t *testing.T) {
 	n := harness.NewNetwork(t, "a", "b")
 	a, b := listen(t, n, "a"), listen(t, n, "b")
 	reaches := func(from, to string) bool {
