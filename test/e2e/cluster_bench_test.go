@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// benchmark runs an experiment and reads its report's results.
+func benchmark(t *testing.T, into any, args ...string) {
+	t.Helper()
+	out := run(t, "", append(args, "--json")...)
+	out.wants(t, 0)
+	rep := struct{ Results any }{into}
+	if err := json.Unmarshal([]byte(out.stdout), &rep); err != nil {
+		t.Fatalf("%v in %s", err, out.stdout)
+	}
+}
+
+func TestTheTailwindBenchmarkReportsEveryCaseInEveryMode(t *testing.T) {
+	type cell struct {
+		Mode   string
+		Rounds []struct {
+			Rate float64 `json:"ops_per_second_per_primary"`
+			Put  struct {
+				P50 int64 `json:"p50_ns"`
+			}
+		}
+	}
+	var results struct{ Cells, Paced []cell }
+	benchmark(t, &results, "bench", "tailwind", "--nodes", "3", "--modes", "shm,rpc", "--writes", "50,100", "--clients", "2",
+		"--primaries", "1,3", "--loads", "50", "--records", "500", "--duration", "100ms", "--rounds", "1")
+	if len(results.Cells) != 8 || len(results.Paced) != 8 {
+		t.Fatalf("%d cells and %d at fixed rates", len(results.Cells), len(results.Paced))
+	}
+	for _, c := range append(results.Cells, results.Paced...) {
+		if len(c.Rounds) != 1 || c.Rounds[0].Rate <= 0 || c.Rounds[0].Put.P50 <= 0 {
+			t.Errorf("incomplete: %+v", c)
+		}
+	}
+}
+
+func TestTheRecoveryBenchmarkReadsBackAllThatADeadNodeHad(t *testing.T) {
+	var results struct {
+		Rounds []struct {
+			Records    int
+			DetectedNS int64 `json:"detected_ns"`
+			PlannedNS  int64 `json:"planned_ns"`
+			ServedNS   int64 `json:"served_ns"`
+			AnsweredNS int64 `json:"answered_ns"`
+		}
+	}
+	benchmark(t, &results, "bench", "recovery", "--nodes", "3", "--records", "2k", "--modes", "shm")
+	if len(results.Rounds) != 1 {
+		t.Fatalf("got %+v", results)
+	}
+	if r := results.Rounds[0]; r.Records != 2000 || r.DetectedNS <= 0 || r.PlannedNS < r.DetectedNS || r.ServedNS < r.PlannedNS || r.AnsweredNS <= 0 {
+		t.Errorf("the steps do not follow each other: %+v", r)
+	}
+}
+
+func TestTheRESPBenchmarkComparesReplicatedServers(t *testing.T) {
+	var results struct {
+		Cluster bool
+		Cases   []struct {
+			Target string
+			Rounds []struct {
+				Rate   float64 `json:"ops_per_second"`
+				Backup float64 `json:"backup_cpu_ns_per_op"`
+			}
+		}
+	}
+	benchmark(t, &results, "bench", "resp", "--cluster", "--with-redis", "--with-ostro", "--workloads", "writes", "--pipeline", "4",
+		"--clients", "2", "--records", "500", "--duration", "200ms", "--rounds", "1")
+	if !results.Cluster || len(results.Cases) != 2 || results.Cases[0].Target != "redis, WAIT 2" || results.Cases[1].Target != "ostro" {
+		t.Fatalf("got %+v", results)
+	}
+	for _, c := range results.Cases {
+		if len(c.Rounds) != 1 || c.Rounds[0].Rate <= 0 || c.Rounds[0].Backup <= 0 {
+			t.Errorf("incomplete: %+v", c)
+		}
+	}
+}
