@@ -274,6 +274,22 @@ func TestADeadNodesKeysAreServedByOthers(t *testing.T) {
 	}
 }
 
+// An owner that died before it opened its log has nothing that anybody could lack.
+func TestANodeThatDiesBeforeItWroteAnythingIsRecovered(t *testing.T) {
+	w := four(t)
+	logs++
+	m, err := w.meta.Join(patience(t), meta.Node{ID: "n5", Address: "nowhere", Log: logs, CapacityBytes: 1})
+	w.must(err)
+	w.await("n5", func(s *meta.Snapshot) bool { return s.IsAlive("n5") })
+	w.kill("n2")
+	w.await("n5 as an heir", func(s *meta.Snapshot) bool { return len(s.Map.Ranges("n5")) > 0 })
+	w.must(m.Lease.Close(patience(t)))
+	s := w.await("heirs of both", settled)
+	if got := fmt.Sprint(s.Map.Owners()); got != "[n1 n3 n4]" {
+		t.Fatalf("owners are %s", got)
+	}
+}
+
 func TestARecoveryWaitsForBackupsAndSaysForWhom(t *testing.T) {
 	w := four(t)
 	w.hush("n3", "n4") // All that n2 has.

@@ -96,7 +96,9 @@ func (e *edit) claimLog(n Node) error {
 	l, ok := e.seen.Logs[n.Log]
 	switch {
 	case !ok:
-		return e.put(keyLog(n.Log), Log{ID: n.Log, Node: n.ID, ReplicaVersion: 1})
+		// It has no segments, so each of them has all its copies. If the node dies before it wrote any, others take
+		// its ranges over and need nobody for that.
+		return e.put(keyLog(n.Log), Log{ID: n.Log, Node: n.ID, ReplicaVersion: 1, Copies: max(0, e.seen.Settings.Replicas-1)})
 	case l.Node != n.ID:
 		return fmt.Errorf("the log %016x belongs to %s, not to %s: each node needs a data directory of its own", uint64(n.Log), l.Node, n.ID)
 	case l.Retired:
