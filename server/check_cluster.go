@@ -12,7 +12,7 @@ import (
 )
 
 // clusterOnly are settings that a server on its own has no use for.
-var clusterOnly = []string{"node-id", "zone", "cluster-port", "announce-addr", "fabric", "cluster-secret-file", "proxy", "cluster-min-nodes"}
+var clusterOnly = []string{"node-id", "zone", "cluster-port", "announce-addr", "fabric", "scatter-width", "hold-up", "cluster-secret-file", "proxy", "cluster-min-nodes"}
 
 func (c *Config) checkCluster(wrong complain) {
 	if c.NativePort < 0 || c.NativePort > 65535 {
@@ -41,6 +41,12 @@ func (c *Config) checkCluster(wrong complain) {
 	}
 	if c.ClusterReplicas < 1 || c.ClusterReplicas > 9 {
 		wrong("cluster-replicas", "must be from 1 to 9, not %d", c.ClusterReplicas)
+	}
+	if c.ScatterWidth != 0 && c.ScatterWidth < c.ClusterReplicas-1 {
+		wrong("scatter-width", "must be 0, or at least %d for %d copies, not %d", c.ClusterReplicas-1, c.ClusterReplicas, c.ScatterWidth)
+	}
+	if c.HoldUp <= 0 {
+		wrong("hold-up", "must be positive, not %s", c.HoldUp)
 	}
 	if c.ClusterMinNodes < 0 {
 		wrong("cluster-min-nodes", "cannot be negative")

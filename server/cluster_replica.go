@@ -17,7 +17,7 @@ import (
 func (h *host) openBackup() (err error) {
 	h.backup, err = replica.OpenBackup(replica.BackupOptions{
 		Dir: filepath.Join(h.cfg.Dir, backupDir), Device: h.device, Node: h.self,
-		SegmentBytes: uint32(h.settings.SegmentBytes), Place: store.PlaceOfEntry,
+		SegmentBytes: uint32(h.settings.SegmentBytes), HoldUp: h.cfg.HoldUp, Place: store.PlaceOfEntry,
 		Log: h.log.With("part", "backup"),
 	})
 	if err != nil {
@@ -50,7 +50,8 @@ func (l *life) newPrimary() (*replica.Primary, error) {
 		Self: l.id.Node, Members: l.members, Ledger: &l.ledger, Peers: l.pool,
 		Device: l.device, Mode: replica.Mode(l.cfg.Replication),
 		Copies: l.settings.Replicas - 1, Version: log.ReplicaVersion, HadCopies: log.Copies, Backups: log.Backups,
-		Log: l.log.With("part", "primary"),
+		Placement: replica.Placement{ScatterWidth: l.cfg.ScatterWidth},
+		Log:       l.log.With("part", "primary"),
 	})
 	l.primary.Store(p)
 	return p, nil

@@ -55,6 +55,8 @@ type Config struct {
 	AnnounceAddr      string        // host at which others reach this node; empty: the first of Bind
 	Fabric            string        // URLs of package fabric/provider; empty: tcp, in this process
 	Replication       string        // one-sided, rpc
+	ScatterWidth      int           // how many nodes hold copies of this one's segments at most; 0: any
+	HoldUp            time.Duration // how long the machine goes on when the power fails
 	ClusterSecretFile string        // what peers prove themselves with; empty: a secret that is kept in etcd
 	Proxy             bool          // forward commands for other nodes' keys instead of sending clients there
 	Native            bool          // serve native clients on the cluster port
@@ -94,6 +96,7 @@ func Default() Config {
 		Replication:     "one-sided",
 		Native:          true,
 		ClusterReplicas: 3,
+		HoldUp:          10 * time.Second,
 		ClusterLease:    2 * time.Second,
 
 		AdminAddr: "127.0.0.1:9736",

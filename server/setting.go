@@ -82,6 +82,8 @@ func (c *Config) Settings() []Setting {
 		{cluster, "announce-addr", "host at which nodes and clients reach this node; empty: the first of bind", false, textValue{&c.AnnounceAddr}},
 		{cluster, "fabric", "how memory of other nodes is written: shm:///run/ostro/nic.sock, tcp://host:port, verbs://device, the first that works; empty: tcp in this process", false, textValue{&c.Fabric}},
 		{cluster, "replication", "one-sided writes into backups' memory, or rpc, which costs the backups' CPUs and is there to compare", false, choiceValue{&c.Replication, []string{"one-sided", "rpc"}}},
+		{cluster, "scatter-width", "how many nodes hold copies of this one's segments at most (copysets): fewer nodes that can lose data together, fewer that help to recover; 0: any", false, intValue{&c.ScatterWidth}},
+		{cluster, "hold-up", "how long the machine goes on when the power fails: no more copies wait in memory than the disk takes in that time", false, durationValue{&c.HoldUp}},
 		{cluster, "cluster-secret-file", "file with the secret that all nodes share; empty: one that is kept in etcd", false, textValue{&c.ClusterSecretFile}},
 		{cluster, "proxy", "forward commands for other nodes' keys, for clients that do not know clusters", false, boolValue{&c.Proxy}},
 		{cluster, "native", "serve native clients on the cluster port", false, boolValue{&c.Native}},
