@@ -55,8 +55,8 @@ type Options struct {
 	// Quiet is how long no node may have come before the space is dealt out, unless
 	// the settings say how many to wait for; 3 s if zero.
 	Quiet time.Duration
-	// Patience is how long a new coordinator that finds most nodes dead waits
-	// for them: it is more likely that a cluster starts than that most of it died. 10 s if zero.
+	// Patience is how long a coordinator that was among the first nodes to join waits
+	// for the others: it is more likely that a cluster starts than that most of it died. 10 s if zero.
 	Patience time.Duration
 	// Retry is the pause after which what did not work is tried again; 300 ms if zero.
 	Retry time.Duration
@@ -146,7 +146,7 @@ func hold(ctx context.Context, o Options, term *meta.Term) error {
 
 // work acts on every change of the metadata, until the term ends.
 func (c *coordinator) work(ctx context.Context) error {
-	c.begin(c.Cache.Snapshot())
+	c.begin()
 	for {
 		changed := c.Cache.Changed()
 		c.again = false
@@ -187,18 +187,18 @@ func (c *coordinator) sleep(ctx context.Context, changed <-chan struct{}) error 
 	return nil
 }
 
-// begin decides whether this looks like a cluster that starts.
-func (c *coordinator) begin(s *meta.Snapshot) {
+// begin decides whether this is a cluster that starts: when this node joined, a short while
+// ago, at most half of all nodes were there. The others are waited for.
+func (c *coordinator) begin() {
+	s := c.Member.Joined
 	known := 0
 	for n := range s.Nodes {
 		if !s.Lost(n) {
 			known++
 		}
 	}
-	if len(s.Dead()) > 0 && 2*len(s.Alive) < known {
-		c.patientUntil = c.now().Add(c.Patience)
-		c.Log.Info("most nodes are not there: the cluster seems to start, so they are waited for",
-			"living", len(s.Alive), "of", known, "for", c.Patience.String())
+	if 2*len(s.Alive) <= known {
+		c.patientUntil = s.Alive[c.Member.Node.ID].Started.Add(c.Patience)
 	}
 }
 
