@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 )
@@ -196,10 +198,11 @@ func TestAnswersOfARoundThatOutlivedTheLeaseAreDropped(t *testing.T) {
 	}
 }
 
-// Replies that wait for the disk when the lease ends are not sent, though the disk obeys later.
+// Replies that wait for copies when the lease ends are not sent, though the copies are made later.
 func TestHeldAnswersAreDroppedWhenTheLeaseEnds(t *testing.T) {
+	copies := hlogtest.New(t, 1)
 	tw := newTownOn(t, 1, redis.Config{Loops: 1}, func() store.Options {
-		return store.Options{Dir: t.TempDir(), Durability: store.Always}
+		return store.Options{Dir: t.TempDir(), Durability: store.EverySec, Replicator: copies}
 	})
 	n := tw.nodes[0]
 	for range 20 {
@@ -207,11 +210,16 @@ func TestHeldAnswersAreDroppedWhenTheLeaseEnds(t *testing.T) {
 		if got := ask(t, c, "set", "a", "1"); got != "OK" {
 			t.Fatal(got)
 		}
+		copies.Hold()
 		release := n.srv.HoldLoop(0)
 		must(t, c.send("set", "a", "2"))
 		n.srv.LeaseBelieved(0)
 		n.lives.Store(1) // when the round has run, and not when its replies are released
 		release()
+		for !n.dead.Load() {
+			runtime.Gosched()
+		}
+		copies.Flow()
 		if r, err := c.receive(); err == nil {
 			t.Fatalf("an answer left without a lease: %+v", r)
 		} else if !ended(err) {

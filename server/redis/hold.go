@@ -21,8 +21,8 @@ type heldReplies struct {
 
 // sendOrHold sends the round's replies, or keeps back those that must wait.
 func (l *loop) sendOrHold(t store.Ticket) {
-	l.settleExposed()
 	durable := l.sess.Durable(t)
+	l.settleExposed() // After it: what is sent was durable while the lease was alive.
 	h := hold{ticket: t}
 	for i, c := range l.active {
 		l.active[i] = nil
