@@ -170,7 +170,7 @@ func (r *replaying) one(ctx context.Context, share meta.Share) error {
 		return err
 	}
 	return found.Fetch(ctx, replica.FetchOptions{
-		Ranges: share.Ranges, Cut: recovery.Plan.Cut, Workers: replayWorkers, Without: len(recovery.Plan.Without) > 0,
+		Ranges: share.Ranges, Cut: recovery.Plan.Cut, Workers: replayWorkers, Without: recovery.Plan.Without,
 		Sink:     func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
 		Progress: func(p replica.Progress) { r.at("replaying", p.BytesDone, p.Bytes) },
 	})
@@ -180,21 +180,36 @@ var errNotWhole = errors.New("copies of a log that a plan counts on cannot be re
 
 // find asks who has the log now: those who live, and only if that is not enough all who may.
 func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Recovery) (*replica.Findings, error) {
-	whole := func(f *replica.Findings) bool {
-		for _, id := range f.Missing() {
-			if !slices.Contains(recovery.Plan.Without, id) {
-				return false
-			}
-		}
-		return f.Roster.Number >= recovery.Plan.Roster
-	}
-	for _, nodes := range [][]view.NodeID{s.Living(), append(s.Living(), s.Logs[recovery.Log].Backups...)} {
+	plan, log := recovery.Plan, s.Logs[recovery.Log]
+	for _, nodes := range [][]view.NodeID{s.Living(), append(s.Living(), log.Backups...)} {
 		slices.Sort(nodes)
-		if f := r.survey(ctx, recovery.Log, slices.Compact(nodes), false, surveyWithin); whole(f) {
+		f := r.survey(ctx, recovery.Log, slices.Compact(nodes), false, surveyWithin)
+		switch {
+		case f.Covers(plan.Roster, plan.Cut, plan.Without):
+			return f, nil
+		case f.Covers(plan.Roster, 0, plan.Without) && nobodyElse(s, log, f.Answered):
+			r.log.Error("the end of a dead node's log was only at nodes that an operator gave up: the log is replayed without it", "node", recovery.Node)
 			return f, nil
 		}
 	}
+	r.at("waiting for copies that the plan counts on, at one of "+fmt.Sprint(log.Backups), 0, 0)
 	return nil, fmt.Errorf("replay the log of %s: %w", recovery.Node, errNotWhole)
+}
+
+// nobodyElse tells whether nobody is left who could have more of a log: all its backups
+// have answered or were given up, and one of them was, or the node itself.
+func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool) bool {
+	given := s.Lost(log.Node)
+	for _, b := range log.Backups {
+		switch _, known := s.Nodes[b]; {
+		case answered(b):
+		case s.Lost(b), !known:
+			given = true
+		default:
+			return false
+		}
+	}
+	return given
 }
 
 func (r *replaying) at(stage string, done, total int64) {

@@ -153,6 +153,22 @@ func (f *Findings) Missing() []record.SegmentID {
 	return missing
 }
 
+// missing is Missing without those that were given up.
+func (f *Findings) missing(without []record.SegmentID) []record.SegmentID {
+	return slices.DeleteFunc(f.Missing(), func(id record.SegmentID) bool { return slices.Contains(without, id) })
+}
+
+// Covers tells whether all that a plan counts on is found here, though it was made of what others
+// answered: its roster or a later one, a copy of each segment, and all batches up to its cut.
+//
+// The cut must be looked at, too. A segment that was opened last is *opening* in the newest roster,
+// and nobody who answered may have it, though it was written to since. And copies that
+// count differ in what was not acknowledged: one alone may lack batches in the middle of what
+// others have and other heirs replay.
+func (f *Findings) Covers(roster uint64, cut record.BatchID, without []record.SegmentID) bool {
+	return f.Roster.Number >= roster && len(f.missing(without)) == 0 && f.CutWithout() >= cut
+}
+
 // Cut is the last batch that a recovery keeps: the highest up to which none is missing.
 // The error says of which segments there is no copy.
 func (f *Findings) Cut() (record.BatchID, error) {

@@ -140,9 +140,58 @@ func TestMissingSegmentsAreNamed(t *testing.T) {
 	if _, err := gather(t, s, f, replica.FetchOptions{Ranges: whole, Cut: 30}); !errors.As(err, &lost) || !strings.Contains(err.Error(), "2, 3, 4") {
 		t.Fatalf("got %v", err)
 	}
-	keys, err := gather(t, s, f, replica.FetchOptions{Ranges: whole, Cut: f.CutWithout(), Without: true})
+	keys, err := gather(t, s, f, replica.FetchOptions{Ranges: whole, Cut: f.CutWithout(), Without: f.Missing()})
 	if err != nil || len(keys) == 0 {
 		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+}
+
+func TestOnlyWhatWasGivenUpMayBeMissing(t *testing.T) {
+	s, _ := dead(t)
+	f := s.find("b2") // Nobody else has segment 1.
+	o := replica.FetchOptions{Ranges: whole, Cut: 30, Without: f.Missing()}
+	if !slices.Equal(o.Without, []record.SegmentID{1}) {
+		t.Fatalf("missing %v", o.Without)
+	}
+	if _, err := gather(t, s, f, o); err != nil {
+		t.Fatal(err)
+	}
+	damage(t, s.hosts["b2"], 2)
+	var lost *replica.LostError
+	if _, err := gather(t, s, f, o); !errors.As(err, &lost) || !slices.Equal(lost.Segments, []record.SegmentID{2}) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAPlanIsFollowedOnlyByWhoFindsAllOfIt(t *testing.T) {
+	s, _ := dead(t)
+	f := s.find(s.nodes()...)
+	roster, cut := f.Roster.Number, must(f.Cut())(t)
+	if !f.Covers(roster, cut, nil) {
+		t.Fatal("who made the plan cannot follow it")
+	}
+	if f := s.find("b2"); f.Covers(roster, cut, nil) || !f.Covers(roster, cut, []record.SegmentID{1}) {
+		t.Fatal("segment 1 is missing, and only that")
+	}
+	if f := s.find("b1", "b3"); f.Covers(roster, cut, nil) || !f.Covers(roster, cut-1, nil) {
+		t.Fatal("batch 30 is missing, and only that")
+	}
+	if f.Covers(roster+1, cut, nil) {
+		t.Fatal("a later roster is missing")
+	}
+}
+
+func TestASegmentThatWasWrittenToSinceItWasOpenedIsMissed(t *testing.T) {
+	s := newScene(t, 2)
+	r := roster(1, 0, 1)
+	r.Opening = replica.RunsOf[record.SegmentID](1)
+	x := newText(logID, 1)
+	x.batch(1, 4, false)
+	s.fill(s.connect("b1", logID), x, x.end, r)
+	check(t, s.call("b2", replica.MethodRoster, replica.RosterRequest{Log: logID, Roster: r}, nil, nil))
+	cut := must(s.find("b1", "b2").Cut())(t)
+	if f := s.find("b2"); cut != 1 || len(f.Missing()) > 0 || f.Covers(1, cut, nil) {
+		t.Fatalf("cut %d, missing %v: b2 has nothing of batch 1", cut, f.Missing())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,9 +24,9 @@ type FetchOptions struct {
 	Sink func(worker int, entries []byte) error
 	// Progress hears how far it is, now and then; it may be nil.
 	Progress func(Progress)
-	// Without goes on without segments of which no copy is left; who says so knows
-	// that data is lost.
-	Without bool
+	// Without are segments that may be missing; who says so knows that data is lost. Any other
+	// that cannot be read fails the fetch.
+	Without []record.SegmentID
 }
 
 // Progress is how far a Fetch is.
@@ -54,7 +55,7 @@ func (f *Findings) Fetch(ctx context.Context, o FetchOptions) error {
 		o.Workers = 4
 	}
 	g := f.gathering(o)
-	if len(g.lost.Segments) > 0 && !o.Without {
+	if len(g.lost.Segments) > 0 {
 		return g.lost
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -71,7 +72,7 @@ func (f *Findings) Fetch(ctx context.Context, o FetchOptions) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	if len(g.lost.Segments) > 0 && !o.Without {
+	if len(g.lost.Segments) > 0 {
 		return g.lost
 	}
 	return nil
@@ -106,7 +107,7 @@ type source struct {
 // gathering finds out what to read from whom.
 func (f *Findings) gathering(o FetchOptions) *gathering {
 	g := &gathering{f: f, o: o, assigned: map[view.NodeID]int64{}, lost: &LostError{Log: f.Log}}
-	g.lost.Segments = f.Missing()
+	g.lost.Segments = f.missing(o.Without)
 	for n := range f.Roster.Segments.All() {
 		list := f.usable(record.SegmentID(n))
 		if len(list) == 0 || list[0].info.End == 0 {
@@ -225,6 +226,9 @@ func (g *gathering) failed(j *job, s *source, err error) {
 func (g *gathering) lose(j *job) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if slices.Contains(g.o.Without, j.id) {
+		return
+	}
 	g.lost.Segments = append(g.lost.Segments, j.id)
 	g.lost.Reasons = append(g.lost.Reasons, j.reasons...)
 }
