@@ -473,3 +473,28 @@ func TestAnHeirThatDiesHalfWayLeavesItsPartToOthers(t *testing.T) {
 		t.Fatalf("owners are %s", got)
 	}
 }
+
+// Nobody could be told any more that a node which is no longer known is lost.
+func TestANodeStaysKnownWhileARecoveryMayCountOnIt(t *testing.T) {
+	w := four(t)
+	w.join("n5")
+	w.must(w.members["n2"].AddBackup(patience(t), "n5"))
+	w.kill("n5")
+	w.mu.Lock()
+	w.idle["n1"] = true
+	w.mu.Unlock()
+	log := w.cache.Snapshot().Nodes["n2"].Log
+	w.kill("n2")
+	w.await("a recovery", func(s *meta.Snapshot) bool { _, going := s.Recoveries[log]; return going })
+	w.must(w.meta.Wish(patience(t), "n5", meta.Wish{Act: meta.Remove, Lost: true}))
+	s := w.await("word of who counts on n5", func(s *meta.Snapshot) bool {
+		_, known := s.Nodes["n5"]
+		return !known || s.Wishes["n5"].Waiting != ""
+	})
+	if !s.Lost("n5") {
+		t.Fatal("n5 is forgotten while n2 is being recovered")
+	}
+	w.kill("n1")
+	w.await("heirs", settled)
+	w.await("oblivion", func(s *meta.Snapshot) bool { _, known := s.Nodes["n5"]; return !known })
+}

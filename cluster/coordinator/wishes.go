@@ -70,10 +70,12 @@ func (c *coordinator) cannotDrain(s *meta.Snapshot, n view.NodeID, owns bool) st
 	return ""
 }
 
-// holders are living primaries that count on replicas at n.
+// holders are nodes whose logs count on replicas at n: primaries, and dead ones that are being recovered.
+// A recovery waits for n until it is lost, and that is known of n only while n is.
 func holders(s *meta.Snapshot, n view.NodeID) (nodes []view.NodeID) {
 	for _, l := range s.Logs {
-		if !l.Retired && l.Node != n && slices.Contains(l.Backups, n) {
+		_, going := s.Recoveries[l.ID]
+		if (!l.Retired || going) && l.Node != n && slices.Contains(l.Backups, n) {
 			nodes = append(nodes, l.Node)
 		}
 	}
