@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/replica"
@@ -59,7 +60,7 @@ func (l *life) surveySelf(ctx context.Context) (*replica.Findings, error) {
 	for {
 		s := l.cache.Snapshot()
 		found := l.survey(ctx, l.id.Log, others(s, l.id.Node, l.id.Log), false, surveyWithin)
-		waitFor, ok := s.Recoverable(l.id.Log, found.Answered)
+		waitFor, ok := enough(s, l.id.Log, found.Answered)
 		if ok {
 			return found, nil
 		}
@@ -72,6 +73,16 @@ func (l *life) surveySelf(ctx context.Context) (*replica.Findings, error) {
 		}
 		pauseFor(ctx, surveyWithin/10)
 	}
+}
+
+// enough tells whether so many backups have answered that a node which goes on with its own
+// log misses nothing, and if not, whom to wait for. When all have, that is so however few copies there are: a node
+// that was alone has none, and may have begun to make some when another came.
+func enough(s *meta.Snapshot, log record.LogID, answered func(view.NodeID) bool) (waitFor []view.NodeID, ok bool) {
+	waitFor, ok = s.Recoverable(log, answered)
+	self := s.Logs[log].Node
+	waitFor = slices.DeleteFunc(waitFor, func(n view.NodeID) bool { return n == self })
+	return waitFor, ok || len(waitFor) == 0
 }
 
 // others are all but this node that may have copies of its log.
