@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
@@ -30,6 +31,10 @@ func (m *Member) Campaign(ctx context.Context) (*Term, error) {
 	election := concurrency.NewElection(session, m.store.prefix+strings.TrimSuffix(dirCoordinator, "/"))
 	t := &Term{writer{store: m.store}, session, election}
 	if err := t.win(ctx, m); err != nil {
+		// It may have won all the same: nobody shall wait for a coordinator that does nothing.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = election.Resign(last)
 		session.Orphan()
 		return nil, fmt.Errorf("stand for coordinator: %w", err)
 	}
