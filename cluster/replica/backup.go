@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -105,6 +106,8 @@ type Backup struct {
 	flushes  chan struct{} // holds one if there may be work for the flusher
 	waiting  queue
 	reading  chan struct{} // bounds the fetches at a time
+	fetched  atomic.Int64  // when the last one ended
+	shelf    shelf
 	ctx      context.Context
 	cancel   context.CancelFunc
 	running  sync.WaitGroup

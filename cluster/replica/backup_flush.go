@@ -39,6 +39,9 @@ const flushers = 2
 // flushRetry is the pause after a flush that failed, as it does while the disk is full.
 const flushRetry = time.Second
 
+// flushLook is how often a flusher that waits for a recovery's end looks.
+const flushLook = 50 * time.Millisecond
+
 func (b *Backup) toFlush(r *replica) {
 	b.waiting.push(r)
 	b.wakeFlusher()
@@ -85,6 +88,10 @@ func (b *Backup) pause(d time.Duration) {
 // like anybody.
 func (b *Backup) flushSome() error {
 	for b.ctx.Err() == nil {
+		if !b.mayFlush() {
+			b.pause(flushLook)
+			continue
+		}
 		var more bool
 		var err error
 		next := func() { more, err = b.flushNext() }
@@ -103,6 +110,11 @@ func (b *Backup) flushSome() error {
 	}
 	return nil
 }
+
+// mayFlush tells whether it is the time to. During a recovery it is not as long as
+// there are buffers: heirs need the cores, and no more waits in buffers
+// than the disk can take when the power fails.
+func (b *Backup) mayFlush() bool { return !b.recovering() || b.pool.scarce() }
 
 // flushNext does the next thing to do, and tells whether there was any. Dirty
 // buffers come first: an open waits for them, and nothing for a flush.

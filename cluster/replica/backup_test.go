@@ -102,6 +102,29 @@ func (s *scene) flushed(to view.NodeID) {
 	})
 }
 
+func TestFlushesWaitForHeirsWhileThereAreBuffers(t *testing.T) {
+	s := newScene(t, 1, func(o *replica.BackupOptions) { o.Buffers = 4 })
+	b, l := s.hosts["b1"].Backup, s.connect("b1", logID)
+	closeNext := func(id record.SegmentID) {
+		x := closedText(logID, id, record.BatchID(10*id))
+		s.fill(l, x, x.end, roster(uint64(id), 9, 1, 2, 3))
+		check(t, s.call("b1", replica.MethodClose, replica.CloseRequest{Log: logID, Segment: id, Closing: x.closing()}, nil, nil))
+	}
+	if !b.MayFlush() {
+		t.Fatal("nobody reads, and flushes wait")
+	}
+	end := b.Read()
+	closeNext(1)
+	closeNext(2)
+	if m := b.Metrics(); b.MayFlush() || m.BuffersBusy != 2 {
+		t.Fatalf("an heir reads, and flushes go on: %d of 2 wait", m.BuffersBusy)
+	}
+	closeNext(3) // Three of four are too many.
+	eventually(t, "buffers are flushed when they get scarce", func() bool { return b.Metrics().BuffersBusy < 3 })
+	end()
+	s.flushed("b1")
+}
+
 func TestAKeyIsOfNoUseOnceItsReplicaIsClosed(t *testing.T) {
 	s := newScene(t, 1, func(o *replica.BackupOptions) { o.Buffers, o.Ready = 1, 1 })
 	l := s.connect("b1", logID)

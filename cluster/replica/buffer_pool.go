@@ -222,6 +222,13 @@ func (p *bufferPool) pressed() bool {
 	return 2*p.busy > p.limit
 }
 
+// scarce tells whether so many buffers are busy that nothing justifies more.
+func (p *bufferPool) scarce() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return 4*p.busy >= 3*p.limit
+}
+
 // counts tells how many buffers are free, could still be made, and are busy.
 func (p *bufferPool) counts() (room, busy int) {
 	p.mu.Lock()

@@ -38,3 +38,19 @@ func (b *Backup) Pin(log record.LogID, id record.SegmentID) (release func(), err
 	h, err := r.pin()
 	return h.release, err
 }
+
+// Read is a fetch that lasts until end is called.
+func (b *Backup) Read() (end func()) {
+	b.reading <- struct{}{}
+	return b.endTurn
+}
+
+// MayFlush tells whether closed replicas are flushed now.
+func (b *Backup) MayFlush() bool { return b.mayFlush() }
+
+// Shelved is how many segments are kept in memory for further heirs.
+func (b *Backup) Shelved() int {
+	b.shelf.mu.Lock()
+	defer b.shelf.mu.Unlock()
+	return len(b.shelf.list)
+}

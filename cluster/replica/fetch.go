@@ -3,7 +3,6 @@ package replica
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -14,8 +13,8 @@ import (
 // partBytes is about how much one part of a fetch carries.
 const partBytes = 256 << 10
 
-// segmentMemory is memory to read segments to.
-var segmentMemory = sync.Pool{New: func() any { return new([]byte) }}
+// recoveryPause is how long nobody fetches before a recovery counts as over.
+const recoveryPause = 500 * time.Millisecond
 
 func (b *Backup) onFetch(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	var q FetchRequest
@@ -29,25 +28,39 @@ func (b *Backup) onFetch(ctx context.Context, c *peer.Call) (any, []byte, error)
 	if err := b.takeTurn(ctx, c); err != nil {
 		return nil, nil, err
 	}
-	defer func() { <-b.reading }()
-	memory := segmentMemory.Get().(*[]byte)
-	defer segmentMemory.Put(memory)
-	h, err := r.hold(*memory)
-	defer h.release()
+	defer b.endTurn()
+	a, err := b.fetch(r, &q, c)
 	if err != nil {
 		r.markCorrupt(err)
 		return nil, nil, err
 	}
-	if !h.pinned {
-		*memory = h.bytes
-	}
-	a, err := b.send(&q, &h, c)
-	if err != nil {
-		r.markCorrupt(err)
-	}
 	b.count.fetches.Add(1)
 	b.count.fetchedBytes.Add(a.Bytes)
-	return a, nil, err
+	return a, nil, nil
+}
+
+// fetch answers from the replica's buffer, or from what is read of its file.
+func (b *Backup) fetch(r *replica, q *FetchRequest, c *peer.Call) (a FetchAnswer, err error) {
+	h, err := r.pin()
+	defer h.release()
+	switch {
+	case err != nil:
+		return a, err
+	case h.buf == nil:
+		v := b.shelf.borrow(&h)
+		defer b.shelf.giveBack(v)
+		err = v.err
+	default:
+		memory := segmentMemory.Get().(*[]byte)
+		defer segmentMemory.Put(memory)
+		if err = h.load(*memory); !h.pinned {
+			*memory = h.bytes
+		}
+	}
+	if err != nil {
+		return a, err
+	}
+	return b.send(q, &h, c)
 }
 
 // takeTurn waits until not too many segments are read. Empty parts tell the caller that it goes on.
@@ -64,6 +77,16 @@ func (b *Backup) takeTurn(ctx context.Context, c *peer.Call) error {
 			}
 		}
 	}
+}
+
+func (b *Backup) endTurn() {
+	b.fetched.Store(time.Now().UnixNano())
+	<-b.reading
+}
+
+// recovering tells whether heirs read here, or did a moment ago.
+func (b *Backup) recovering() bool {
+	return len(b.reading) > 0 || time.Since(time.Unix(0, b.fetched.Load())) < recoveryPause
 }
 
 func (b *Backup) replicaOf(log record.LogID, id record.SegmentID) (*replica, error) {

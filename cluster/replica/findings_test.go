@@ -241,9 +241,10 @@ func TestACorruptCopyIsReplacedByAnother(t *testing.T) {
 	}
 }
 
-// damage flips a bit in the middle of a replica's file.
+// damage flips a bit in the middle of a replica's file, when nobody has it in memory.
 func damage(t *testing.T, h *host, id record.SegmentID) {
 	t.Helper()
+	eventually(t, "nothing is kept in memory", func() bool { return h.Shelved() == 0 })
 	path := replicaPath(h, id)
 	b := must(os.ReadFile(path))(t)
 	b[len(b)/2] ^= 4

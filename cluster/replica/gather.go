@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,6 @@ type gathering struct {
 
 	mu       sync.Mutex
 	jobs     []*job
-	assigned map[view.NodeID]int64 // bytes that each was asked for
 	progress Progress
 	lost     *LostError
 }
@@ -106,7 +106,8 @@ type source struct {
 
 // gathering finds out what to read from whom.
 func (f *Findings) gathering(o FetchOptions) *gathering {
-	g := &gathering{f: f, o: o, assigned: map[view.NodeID]int64{}, lost: &LostError{Log: f.Log}}
+	g := &gathering{f: f, o: o, lost: &LostError{Log: f.Log}}
+	assigned := map[view.NodeID]int64{} // bytes that each is asked for
 	g.lost.Segments = f.missing(o.Without)
 	for n := range f.Roster.Segments.All() {
 		list := f.usable(record.SegmentID(n))
@@ -122,6 +123,7 @@ func (f *Findings) gathering(o FetchOptions) *gathering {
 				j.sources = append(j.sources, &source{found: c, tries: tries})
 			}
 		}
+		j.spread(assigned)
 		g.jobs = append(g.jobs, j)
 		g.progress.Segments++
 		g.progress.Bytes += j.bytes
@@ -191,21 +193,28 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// pick chooses the source that was asked for least so far, of those that failed least.
+// spread puts the source first that is asked for least so far. All heirs find the same
+// order: a segment that one has asked for is in its backup's memory when the
+// others do.
+func (j *job) spread(assigned map[view.NodeID]int64) {
+	if len(j.sources) == 0 {
+		return
+	}
+	slices.SortStableFunc(j.sources, func(a, b *source) int {
+		return cmp.Or(cmp.Compare(assigned[a.node], assigned[b.node]), cmp.Compare(a.node, b.node))
+	})
+	assigned[j.sources[0].node] += j.bytes
+}
+
+// pick chooses the first source of those that failed least.
 func (g *gathering) pick(j *job) *source {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var best *source
 	for _, s := range j.sources {
-		if s.tries == 0 {
-			continue
-		}
-		if best == nil || s.tries > best.tries || s.tries == best.tries && g.assigned[s.node] < g.assigned[best.node] {
+		if s.tries > 0 && (best == nil || s.tries > best.tries) {
 			best = s
 		}
-	}
-	if best != nil {
-		g.assigned[best.node] += j.bytes
 	}
 	return best
 }

@@ -1,0 +1,99 @@
+package replica
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// onDisk is a closed replica in a file, as fetches find it.
+func onDisk(t *testing.T, id record.SegmentID) held {
+	t.Helper()
+	bytes := make([]byte, 4096)
+	for i := range bytes {
+		bytes[i] = byte(i) ^ byte(id)
+	}
+	c := Closing{End: uint32(len(bytes)), Sum: Sum(bytes), Batch: 7}
+	path, err := writeReplica(t.TempDir(), 1, id, 1, c, bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replica{log: &copies{id: 1}, segment: id, state: StateClosed, closing: c, path: path}
+	return held{info: r.info(), closing: c, replica: r, path: path}
+}
+
+func TestHeirsShareWhatOneOfThemRead(t *testing.T) {
+	h := onDisk(t, 1)
+	var s shelf
+	first, second := h, h
+	v := s.borrow(&first)
+	if v.err != nil || Sum(first.bytes) != h.closing.Sum {
+		t.Fatal(v.err, "or other bytes")
+	}
+	if err := os.Remove(h.path); err != nil {
+		t.Fatal(err)
+	}
+	s.giveBack(v)
+	w := s.borrow(&second)
+	defer s.giveBack(w)
+	if w.err != nil || Sum(second.bytes) != h.closing.Sum {
+		t.Fatal("it was read again:", w.err)
+	}
+}
+
+func TestAShelfIsEmptyAMomentAfterTheLastFetch(t *testing.T) {
+	h := onDisk(t, 1)
+	var s shelf
+	s.giveBack(s.borrow(&h))
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock()
+		n := len(s.list)
+		s.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("%d segments are still kept", n)
+		}
+	}
+}
+
+func TestAShelfKeepsFewAndNoneThatCouldNotBeRead(t *testing.T) {
+	var s shelf
+	bad := onDisk(t, 99)
+	if err := os.WriteFile(bad.path, []byte("damage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := s.borrow(&bad)
+	if v.err == nil {
+		t.Fatal("damage was not noticed")
+	}
+	s.giveBack(v)
+	if len(s.list) != 0 {
+		t.Fatal("a volume without bytes is kept")
+	}
+	var all sync.WaitGroup
+	for id := range record.SegmentID(3 * shelfVolumes) {
+		h := onDisk(t, id)
+		for range 2 {
+			all.Go(func() {
+				h := h
+				v := s.borrow(&h)
+				defer s.giveBack(v)
+				if v.err != nil || Sum(h.bytes) != h.closing.Sum {
+					t.Errorf("segment %d of %s: %v, or other bytes", id, filepath.Base(h.path), v.err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.list) > shelfVolumes {
+		t.Fatalf("%d segments are kept", len(s.list))
+	}
+}
