@@ -28,13 +28,15 @@ func (m *Member) Campaign(ctx context.Context) (*Term, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stand for coordinator: %w", err)
 	}
-	election := concurrency.NewElection(session, m.store.prefix+strings.TrimSuffix(dirCoordinator, "/"))
+	dir := m.store.prefix + strings.TrimSuffix(dirCoordinator, "/")
+	election := concurrency.NewElection(session, dir)
 	t := &Term{writer{store: m.store}, session, election}
 	if err := t.win(ctx, m); err != nil {
-		// It may have won all the same: nobody shall wait for a coordinator that does nothing.
+		// It may stand, or have won, all the same: nobody shall wait for a coordinator that does nothing. The election
+		// itself has forgotten its key if the answer to its first request was lost.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = election.Resign(last)
+		_, _ = m.store.client.Delete(last, fmt.Sprintf("%s/%x", dir, m.Lease.id))
 		session.Orphan()
 		return nil, fmt.Errorf("stand for coordinator: %w", err)
 	}
