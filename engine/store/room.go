@@ -150,11 +150,14 @@ func (st *Store) maintain(ctx context.Context) {
 }
 
 // relieve frees memory until there is slack, or nothing more can be freed.
+//
+// Whether memory is on its way back is asked before some is freed: what arrives
+// in between could have been freed, and must not be taken for nothing.
 func (st *Store) relieve(ctx context.Context) {
 	for st.pressed() && ctx.Err() == nil {
-		before := st.log.Resident()
-		if !st.freeSome() && !st.freeing() {
-			if !st.lagging() {
+		before, lagging, freeing := st.log.Resident(), st.lagging(), st.freeing()
+		if !st.freeSome() && !freeing && !st.freeing() {
+			if !lagging && !st.lagging() {
 				st.room.report(true)
 			}
 			return
