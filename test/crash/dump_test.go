@@ -73,7 +73,8 @@ func (d *dump) readPage(c *harness.Conn, keys []string) error {
 		if err != nil {
 			return fmt.Errorf("PEXPIRETIME %s: %w", k, err)
 		}
-		if !value.IsNull() {
+		const gone = -2 // It expired between the two commands, so it is not there.
+		if !value.IsNull() && expiry.Int != gone {
 			d.keys[k] = seen{entry{string(value.Str), max(expiry.Int, 0)}, at}
 		}
 	}
