@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"flag"
+	"slices"
 	"strings"
 	"testing"
 
@@ -53,17 +54,20 @@ func tortureSeed(t *testing.T) uint64 {
 	return seedOf(t)
 }
 
-// torture plays random faults until enough processes were killed, on one cluster after another.
+// torture plays random faults until enough processes were killed, on one cluster after another. If
+// the chosen faults kill nobody, it plays so many rounds.
 func torture(t *testing.T, seed uint64, kills int, options func(int) harness.ClusterOptions, faults []Fault) {
 	faults = chosen(t, faults)
-	left, rounds := kills, 0
-	for n := 0; left > 0; n++ {
+	killed, rounds := 0, 0
+	deadly := slices.ContainsFunc(faults, func(f Fault) bool { return f.Kills > 0 })
+	enough := func() bool { return killed >= kills || !deadly && rounds >= kills }
+	for n := 0; !enough(); n++ {
 		t.Run("cluster", func(t *testing.T) {
 			g := newGame(t, seed+uint64(n), options(n))
-			for i := 0; i < perCluster && left > 0; i++ {
+			for i := 0; i < perCluster && !enough(); i++ {
 				f := faults[g.rng.IntN(len(faults))]
 				g.play(f)
-				left -= max(f.Kills, 1)
+				killed += f.Kills
 				rounds++
 			}
 		})
@@ -71,7 +75,7 @@ func torture(t *testing.T, seed uint64, kills int, options func(int) harness.Clu
 			t.Fatalf("after %d rounds of seed %d", rounds, seed)
 		}
 	}
-	t.Logf("%d rounds, %d kills or other faults, seed %d", rounds, kills-left, seed)
+	t.Logf("%d rounds, %d processes killed, seed %d", rounds, killed, seed)
 }
 
 func chosen(t *testing.T, faults []Fault) (some []Fault) {
