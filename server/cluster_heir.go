@@ -202,7 +202,7 @@ func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool)
 	given := s.Lost(log.Node)
 	for _, b := range log.Backups {
 		switch _, known := s.Nodes[b]; {
-		case answered(b):
+		case answered(b), meta.IsGhost(b): // Nobody has given up the latter.
 		case s.Lost(b), !known:
 			given = true
 		default:

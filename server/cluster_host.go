@@ -187,7 +187,7 @@ func (l *life) described() meta.Node {
 	return meta.Node{
 		ID: l.id.Node, Log: l.id.Log, Zone: h.cfg.Zone, CapacityBytes: uint64(h.memory),
 		Address: h.cfg.announced(h.cfg.clusterPort()), RedisAddress: h.cfg.announced(h.cfg.Port), RedisTLS: h.cfg.announced(h.cfg.TLSPort),
-		AdminAddress: h.node.AdminAddr(),
+		AdminAddress: h.node.AdminAddr(), Replicas: h.backup.ID(),
 	}
 }
 

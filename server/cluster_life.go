@@ -141,9 +141,10 @@ func (l *life) why(err error) error {
 const patience = 10 * time.Second
 
 // join makes the node a member. While its former self still has a lease it waits,
-// for a while if it is the first time.
+// for a while if it is the first time; while others have to take over what its lost disk had, as long as
+// that takes.
 func (l *life) join(first bool) (*meta.Member, error) {
-	began, told := time.Now(), false
+	began, told := time.Now(), ""
 	for {
 		m, err := l.meta.Join(l.ctx, l.described())
 		switch {
@@ -155,11 +156,12 @@ func (l *life) join(first bool) (*meta.Member, error) {
 		if seen, e := l.meta.Read(l.ctx); e == nil && seen.Logs[l.id.Log].Retired {
 			return nil, errRetired
 		}
-		if first && (!errors.Is(err, meta.ErrPresent) || time.Since(began) > patience+2*l.settings.Lease()) {
+		late := !errors.Is(err, meta.ErrPresent) || time.Since(began) > patience+2*l.settings.Lease()
+		if first && late && !errors.Is(err, meta.ErrLogGone) {
 			return nil, err
 		}
-		if !told {
-			told = true
+		if told != err.Error() {
+			told = err.Error()
 			l.log.Info("the node waits to join", "why", err)
 		}
 		l.pause(100 * time.Millisecond)

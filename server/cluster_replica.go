@@ -77,13 +77,19 @@ func (l *life) copiesSoFar() (meta.Log, error) {
 // members are the nodes that could hold copies.
 func (h *host) members() replica.Membership {
 	changed := h.cache.Changed()
-	return membership(h.cache.Snapshot(), changed)
+	s := h.cache.Snapshot()
+	return membership(s, s.Logs[s.Nodes[h.self].Log], changed)
 }
 
-// membership is who may hold copies: who lives and shall stay. Nodes that were given up
+// membership is who may hold copies of a log: who lives and shall stay. Nodes that were given up
 // for good are none at all.
-func membership(s *meta.Snapshot, changed <-chan struct{}) replica.Membership {
-	m := replica.Membership{Changed: changed}
+func membership(s *meta.Snapshot, log meta.Log, changed <-chan struct{}) replica.Membership {
+	m := replica.Membership{Changed: changed, Ghosts: map[view.NodeID]view.NodeID{}}
+	for _, b := range log.Backups {
+		if meta.IsGhost(b) {
+			m.Ghosts[b] = meta.GhostOf(b)
+		}
+	}
 	for id, n := range s.Nodes {
 		if !s.Lost(id) {
 			m.Known++

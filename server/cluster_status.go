@@ -79,7 +79,10 @@ type LogStatus struct {
 	Copies         int           `json:"copies"` // every segment has so many backups
 	Wanted         int           `json:"wanted"`
 	Backups        []view.NodeID `json:"backups"`
-	Degraded       bool          `json:"degraded,omitempty"`
+	// Absent are those of Backups that are gone, or have lost what they had: until what was there has copies elsewhere,
+	// some segments have fewer.
+	Absent   []view.NodeID `json:"absent,omitempty"`
+	Degraded bool          `json:"degraded,omitempty"`
 }
 
 // RecoveryStatus is a dead node whose keys others take, or cannot take yet.
@@ -170,10 +173,10 @@ func nodeStatus(s *meta.Snapshot, id view.NodeID, facts map[view.NodeID]NodeFact
 }
 
 func logStatus(s *meta.Snapshot, l meta.Log) LogStatus {
-	wanted := s.Settings.Replicas - 1
+	wanted, absent := s.Settings.Replicas-1, s.Absent(l)
 	return LogStatus{
-		ID: l.ID, Node: l.Node, ReplicaVersion: l.ReplicaVersion, Copies: l.Copies, Wanted: wanted, Backups: l.Backups,
-		Degraded: l.Copies < wanted && len(s.Map.Ranges(l.Node)) > 0,
+		ID: l.ID, Node: l.Node, ReplicaVersion: l.ReplicaVersion, Copies: l.Copies, Wanted: wanted, Backups: l.Backups, Absent: absent,
+		Degraded: (l.Copies < wanted || len(absent) > 0) && len(s.Map.Ranges(l.Node)) > 0,
 	}
 }
 
@@ -213,7 +216,10 @@ func (c *ClusterStatus) problems() (list []string) {
 		}
 	}
 	for _, l := range c.Logs {
-		if l.Degraded {
+		switch {
+		case l.Degraded && l.Copies >= l.Wanted:
+			say("copies of the log of %s that were at %v are being made anew", l.Node, l.Absent)
+		case l.Degraded:
 			say("the log of %s has %d copies elsewhere, not %d", l.Node, l.Copies, l.Wanted)
 		}
 	}

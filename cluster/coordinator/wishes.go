@@ -75,12 +75,19 @@ func (c *coordinator) cannotDrain(s *meta.Snapshot, n view.NodeID, owns bool) st
 func holders(s *meta.Snapshot, n view.NodeID) (nodes []view.NodeID) {
 	for _, l := range s.Logs {
 		_, going := s.Recoveries[l.ID]
-		if (!l.Retired || going) && l.Node != n && slices.Contains(l.Backups, n) {
+		if (going || inUse(s, l)) && l.Node != n && slices.Contains(l.Backups, n) {
 			nodes = append(nodes, l.Node)
 		}
 	}
 	slices.Sort(nodes)
 	return nodes
+}
+
+// inUse tells whether a log may have something that is served. One whose node is dead and owns
+// nothing has not: who waited for that one to make its copies elsewhere would wait for ever.
+func inUse(s *meta.Snapshot, l meta.Log) bool {
+	owns := len(s.Map.Ranges(l.Node)) > 0
+	return !l.Retired && s.Nodes[l.Node].Log == l.ID && (owns || s.IsAlive(l.Node))
 }
 
 // remove forgets a node that is dead and has nothing that anybody needs. One that is lost

@@ -44,21 +44,27 @@ func TestALogIsRecoverableWhileFewerAreSilentThanHaveEachSegment(t *testing.T) {
 		copies   int
 		answered string
 		lost     string
+		known    string
 		want     string
 	}{
-		{2, "b1 b2 b3", "", "[] true"},
-		{2, "b1 b3", "", "[] true"},
-		{2, "b1", "", "[d b2 b3] false"},
-		{2, "b1", "b2", "[d b3] false"},
-		{2, "b1", "b2 b3", "[d] false"},
-		{2, "b1", "d", "[b2 b3] false"},
-		{2, "b1", "d b2", "[b3] false"},
-		{2, "b1", "d b2 b3", "[] true"},
-		{1, "b1 b2", "", "[d b3] false"},
-		{0, "b1 b2 b3", "", "[d] false"},
-		{0, "b1 b2 b3", "d", "[] true"},
+		{2, "b1 b2 b3", "", "d b1 b2 b3", "[] true"},
+		{2, "b1 b3", "", "d b1 b2 b3", "[] true"},
+		{2, "b1", "", "d b1 b2 b3", "[d b2 b3] false"},
+		{2, "b1", "b2", "d b1 b2 b3", "[d b3] false"},
+		{2, "b1", "b2 b3", "d b1 b2 b3", "[d] false"},
+		{2, "b1", "d", "d b1 b2 b3", "[b2 b3] false"},
+		{2, "b1", "d b2", "d b1 b2 b3", "[b3] false"},
+		{2, "b1", "d b2 b3", "d b1 b2 b3", "[] true"},
+		{1, "b1 b2", "", "d b1 b2 b3", "[d b3] false"},
+		{0, "b1 b2 b3", "", "d b1 b2 b3", "[d] false"},
+		{0, "b1 b2 b3", "d", "d b1 b2 b3", "[] true"},
+		{2, "b1", "", "d b1 b2", "[d b2] false"},
+		{2, "b1", "d", "d b1", "[] true"},
 	} {
-		s := &Snapshot{Marks: map[view.NodeID]Marks{}}
+		s := &Snapshot{Marks: map[view.NodeID]Marks{}, Nodes: map[view.NodeID]Node{}}
+		for _, n := range nodes(c.known) {
+			s.Nodes[n] = Node{ID: n}
+		}
 		s.Logs = map[record.LogID]Log{1: {Node: d, Backups: []view.NodeID{b1, b2, b3}, Copies: c.copies}}
 		for _, n := range nodes(c.lost) {
 			s.Marks[n] = Marks{Lost: true}

@@ -16,6 +16,8 @@ var (
 	// ErrPresent is what a node gets that joins while another of its name has a lease, as its
 	// own former self may have for a while.
 	ErrPresent = errors.New("is in the cluster already")
+	// ErrLogGone is what a node gets that joins with another log than the one that has what it owns.
+	ErrLogGone = errors.New("has lost its log")
 	// ErrDeposed is what a Term gets when another may be coordinator.
 	ErrDeposed = errors.New("this node is no longer the coordinator: leave the work to the new one")
 )

@@ -9,8 +9,8 @@ import (
 // and if not, whom to wait for: the node itself, or backups.
 //
 // Every segment has Copies backups. So while fewer than Copies are silent, one of each
-// segment's has answered. Who is lost for good is silent and not waited for; what only it had is lost
-// with it. But the node itself has everything, and so only an operator who gave it up, too, makes us go on
+// segment's has answered. Who is lost for good, or not known any more, or lost what it had, is silent and not
+// waited for; what only it had is lost with it. But the node itself has everything, and so only an operator who gave it up, too, makes us go on
 // without what may be missing.
 func (s *Snapshot) Recoverable(id record.LogID, answered func(view.NodeID) bool) (waitFor []view.NodeID, ok bool) {
 	log := s.Logs[id]
@@ -20,7 +20,7 @@ func (s *Snapshot) Recoverable(id record.LogID, answered func(view.NodeID) bool)
 			continue
 		}
 		silent++
-		if !s.Lost(b) {
+		if _, known := s.Nodes[b]; known && !s.Lost(b) {
 			waitFor = append(waitFor, b)
 		}
 	}

@@ -68,8 +68,10 @@ func (s *Store) enter(ctx context.Context, n Node, lease *Lease) (*Member, error
 		if e.seen.alive(n.ID) {
 			return fmt.Errorf("%s %w, at %s: choose another name, or wait for its lease to end", n.ID, ErrPresent, e.seen.Nodes[n.ID].Address)
 		}
-		if err := e.claimLog(n); err != nil {
-			return err
+		for _, step := range []func(Node) error{e.claimLog, e.supersede, e.mourn} {
+			if err := step(n); err != nil {
+				return err
+			}
 		}
 		if err := e.put(keyNode(n.ID), n); err != nil {
 			return err

@@ -251,7 +251,7 @@ func (t *Term) SetPlan(ctx context.Context, log record.LogID, p Plan) (Plan, err
 	return p, err
 }
 
-// Remove forgets a node that is not alive and owns nothing. Its view number stays.
+// Remove forgets a node that is not alive and owns nothing, and retires its log. Its view number stays.
 func (t *Term) Remove(ctx context.Context, n view.NodeID) error {
 	return t.change(ctx, func(e *edit) error {
 		switch {
@@ -264,6 +264,12 @@ func (t *Term) Remove(ctx context.Context, n view.NodeID) error {
 		}
 		e.need(keyAlive(n))
 		e.need(keyMap)
+		if l := e.seen.Logs[e.seen.Nodes[n].Log]; l.Node == n && !l.Retired {
+			l.Retired = true // Nothing of it is owned, so nobody needs its copies.
+			if err := e.put(keyLog(l.ID), l); err != nil {
+				return err
+			}
+		}
 		e.delete(keyNode(n))
 		for _, key := range []string{keyMarks(n), keyWish(n)} {
 			if e.seen.raw.modified(key) != 0 {

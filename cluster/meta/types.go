@@ -38,6 +38,9 @@ type Node struct {
 	Zone          string       `json:"zone,omitempty"`
 	CapacityBytes uint64       `json:"capacityBytes"`
 	Log           record.LogID `json:"log"`
+	// Replicas names the directory of replicas that the node has. If it is another one than before,
+	// those are gone. 0: it has no name.
+	Replicas uint64 `json:"replicas,omitempty"`
 }
 
 // Presence exists while a node's lease does.

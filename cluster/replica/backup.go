@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -94,6 +96,7 @@ func placeOfRecord(p record.Ptr) (record.Place, bool) {
 type Backup struct {
 	o       BackupOptions
 	lock    *os.File
+	id      uint64
 	pool    *bufferPool
 	savings savings
 	count   counters
@@ -157,6 +160,9 @@ func (b *Backup) open() error {
 		return err
 	}
 	b.savings.put()
+	if err := b.readID(); err != nil {
+		return err
+	}
 	limit, err := b.limit()
 	if err != nil {
 		return err
@@ -182,6 +188,29 @@ func (b *Backup) lockDir() (err error) {
 	}
 	if err := unix.Flock(int(b.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return fmt.Errorf("another process uses it: %w", err)
+	}
+	return nil
+}
+
+// ID names the directory: replicas that another one had are not here. 0: it has no name yet, for its disk was full.
+func (b *Backup) ID() uint64 { return b.id }
+
+// readID reads it, or gives the directory one.
+func (b *Backup) readID() error {
+	path := filepath.Join(b.o.Dir, "id")
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		b.id = rand.Uint64() | 1
+		if err = replaceFile(path, fmt.Appendf(nil, "%016x\n", b.id)); isFull(err) {
+			b.id, err = 0, nil
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Sscanf(string(text), "%x", &b.id); err != nil || b.id == 0 {
+		return fmt.Errorf("%s is damaged: move the directory away, and the node begins with an empty one", path)
 	}
 	return nil
 }

@@ -36,6 +36,9 @@ type Membership struct {
 	// Known is how many nodes the cluster has, dead or alive, this one included. Only
 	// a node that is alone acknowledges what nobody else has.
 	Known int
+	// Ghosts are backups of this log, as the ledger calls them, that stand for replicas which their nodes have
+	// lost. The nodes may live, and have others by now.
+	Ghosts map[view.NodeID]view.NodeID
 	// Changed is closed when this is no longer true.
 	Changed <-chan struct{}
 }

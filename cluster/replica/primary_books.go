@@ -25,6 +25,7 @@ type books struct {
 	opening map[record.SegmentID]bool // not open at all their backups yet
 	closed  map[record.SegmentID]*closedSegment
 	backups map[view.NodeID]bool // those in the ledger
+	ghosts  map[view.NodeID]bool // whose nodes were asked what they have left
 	links   map[view.NodeID]*link
 	// troubled nodes are tried again at that time.
 	troubled map[view.NodeID]trouble
@@ -63,7 +64,7 @@ func (b *books) begin(o PrimaryOptions) {
 	*b = books{
 		version: o.Version, raising: o.Version, copies: o.HadCopies,
 		opening: map[record.SegmentID]bool{}, closed: map[record.SegmentID]*closedSegment{},
-		backups: map[view.NodeID]bool{}, links: map[view.NodeID]*link{}, troubled: map[view.NodeID]trouble{},
+		backups: map[view.NodeID]bool{}, ghosts: map[view.NodeID]bool{}, links: map[view.NodeID]*link{}, troubled: map[view.NodeID]trouble{},
 		placer: newPlacer(o.Self, o.Copies, o.Placement),
 	}
 	for _, n := range o.Backups {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
@@ -78,12 +79,15 @@ func (p *Primary) leastCopies() int {
 	return least
 }
 
-// exclude takes dead nodes from the ledger's backups once nothing needs them.
+// exclude takes dead nodes and ghosts from the ledger's backups once nothing needs them.
 func (p *Primary) exclude(ctx context.Context, m Membership) error {
+	gone, err := p.meetGhosts(ctx, m)
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
-	var gone []view.NodeID
 	for n := range p.books.backups {
-		if !has(m.Living, n) {
+		if !has(m.Living, n) && !slices.Contains(gone, n) {
 			gone = append(gone, n)
 		}
 	}
@@ -104,8 +108,48 @@ func (p *Primary) exclude(ctx context.Context, m Membership) error {
 		}
 		p.mu.Lock()
 		delete(p.books.backups, n)
+		if _, ghost := m.Ghosts[n]; ghost {
+			p.books.ghosts[n] = true
+		}
 		p.mu.Unlock()
 		p.o.Log.Info("a backup that is gone is no longer needed", "node", n)
 	}
 	return nil
+}
+
+// meetGhosts returns ghosts that are in the ledger. The books may count replicas of a node that has lost them and came back
+// too soon for its absence to be noticed: it is asked first what it has.
+func (p *Primary) meetGhosts(ctx context.Context, m Membership) (ghosts []view.NodeID, err error) {
+	for ghost, node := range m.Ghosts {
+		p.mu.Lock()
+		excluded, met := p.books.ghosts[ghost]
+		if !met {
+			p.doubt(node)
+		}
+		p.mu.Unlock()
+		if excluded {
+			continue // The members do not tell yet.
+		}
+		if !met && has(m.Living, node) {
+			if _, err := p.survey(ctx, node); err != nil {
+				return nil, fmt.Errorf("ask node %s, which has lost replicas, what it has left: %w", node, err)
+			}
+			p.copier.wake()
+		}
+		p.mu.Lock()
+		p.books.ghosts[ghost] = false
+		p.mu.Unlock()
+		ghosts = append(ghosts, ghost)
+	}
+	return ghosts, nil
+}
+
+// doubt counts no replica of a closed segment at a node until it was surveyed. The caller holds mu.
+func (p *Primary) doubt(node view.NodeID) {
+	for _, c := range p.books.closed {
+		if slices.Contains(c.holders, node) {
+			c.leave(node)
+			c.partly = append(c.partly, node)
+		}
+	}
 }

@@ -281,6 +281,47 @@ func TestAReplicaThatWentBadIsMadeAnew(t *testing.T) {
 	c.checkCopies(w, 2)
 }
 
+// It is back before anybody saw that it was gone, and answers as if it had never been a backup.
+func TestReplicasThatANodeLostWithItsDiskAreMadeAnew(t *testing.T) {
+	c := newCluster(t, 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	o := c.options(2)
+	o.HealthEvery = time.Hour // Nobody asks whether replicas went bad.
+	c.primary(w, o)
+	h := w.head()
+	for len(w.closed) < 4 {
+		w.await(h.write(10, 1000))
+	}
+	eventually(t, "all replicas are closed", func() bool {
+		w.p.mu.Lock()
+		defer w.p.mu.Unlock()
+		for _, s := range w.p.books.closed {
+			if len(s.unclosed) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	loser := holderOf(w.p, h.id)
+	held := w.p.held(loser)
+	c.kill(loser)
+	if err := os.RemoveAll(c.nodes[loser].dir); err != nil {
+		t.Fatal(err)
+	}
+	c.start(loser)
+	w.await(h.write(10, 100))
+	if err := c.book.AddBackup(context.Background(), loser+"~1"); err != nil {
+		t.Fatal(err)
+	}
+	c.members.haunt(loser+"~1", loser)
+	c.settled(w, 2)
+	w.await(w.last)
+	c.checkCopies(w, 2)
+	if copied := w.p.Metrics().Copied; held > 0 && copied == 0 {
+		t.Fatalf("the node had %d closed replicas and none was made anew", held)
+	}
+}
+
 func damage(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

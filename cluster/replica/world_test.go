@@ -22,6 +22,7 @@ type members struct {
 	mu      sync.Mutex
 	living  []Member
 	known   map[view.NodeID]bool
+	ghosts  map[view.NodeID]view.NodeID
 	changed chan struct{}
 }
 
@@ -37,7 +38,15 @@ func newMembers(nodes ...Member) *members {
 func (m *members) now() Membership {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return Membership{Living: slices.Clone(m.living), Known: len(m.known), Changed: m.changed}
+	return Membership{Living: slices.Clone(m.living), Known: len(m.known), Ghosts: m.ghosts, Changed: m.changed}
+}
+
+// haunt has a ghost stand for replicas that a node has lost.
+func (m *members) haunt(ghost, node view.NodeID) {
+	m.mu.Lock()
+	m.ghosts = map[view.NodeID]view.NodeID{ghost: node}
+	m.mu.Unlock()
+	m.change(func(living []Member) []Member { return living })
 }
 
 func (m *members) change(f func(living []Member) []Member) {
