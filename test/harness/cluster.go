@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -221,6 +222,16 @@ func (c *Cluster) hangUp() {
 	}
 }
 
+// Command runs a command of an operator on this cluster, and returns what it printed.
+func (c *Cluster) Command(args ...string) (string, error) {
+	out, err := exec.Command(c.o.Binary, append(args, "--cluster", c.url)...).CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		return text, fmt.Errorf("ostro %s: %w: %s", strings.Join(args, " "), err, text)
+	}
+	return text, nil
+}
+
 // Owner is who owns a key.
 func (c *Cluster) Owner(key string) (*Node, error) {
 	s, err := c.Metadata()
@@ -236,6 +247,23 @@ func (c *Cluster) WaitHealthy() error { return Eventually("the cluster is health
 
 // Crashed is Hopeless if a process ended by itself.
 func (c *Cluster) Crashed() error {
+	for _, p := range c.processes() {
+		if err := p.Crashed(); err != nil {
+			return Hopeless{err}
+		}
+	}
+	return nil
+}
+
+// Kills is how many processes were killed so far.
+func (c *Cluster) Kills() (n int) {
+	for _, p := range c.processes() {
+		n += int(p.kills.Load())
+	}
+	return n
+}
+
+func (c *Cluster) processes() []*Process {
 	all := []*Process{c.Etcd}
 	if c.NIC != nil {
 		all = append(all, c.NIC)
@@ -243,12 +271,7 @@ func (c *Cluster) Crashed() error {
 	for _, n := range c.Nodes {
 		all = append(all, n.Process)
 	}
-	for _, p := range all {
-		if err := p.Crashed(); err != nil {
-			return Hopeless{err}
-		}
-	}
-	return nil
+	return all
 }
 
 // Unhealthy says what is not as it should be. Nodes that do not run are no fault, if
@@ -290,6 +313,9 @@ func (c *Cluster) tooFewCopies(s *meta.Snapshot, running int) error {
 	for _, id := range s.Map.Owners() {
 		if l := s.Logs[s.Nodes[id].Log]; l.Copies < wanted {
 			return fmt.Errorf("the log of %s has %d copies on %v, not %d", id, l.Copies, l.Backups, wanted)
+		}
+		if absent := s.Absent(s.Logs[s.Nodes[id].Log]); len(absent) > 0 {
+			return fmt.Errorf("copies of the log of %s that were at %v are not made anew yet", id, absent)
 		}
 		if err := ping(c.Node(id).Addr); err != nil {
 			return fmt.Errorf("%s does not serve: %w", id, err)

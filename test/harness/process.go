@@ -26,6 +26,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
 	ending atomic.Bool // somebody asked it to end
+	kills  atomic.Int64
 }
 
 // start runs the program. It ends with the test binary, whatever ends that.
@@ -98,7 +99,10 @@ func (p *Process) Signal(s syscall.Signal) {
 // Kill ends the process by SIGKILL and waits for that.
 func (p *Process) Kill() {
 	if p.cmd != nil {
-		p.ending.Store(p.ending.Load() || p.Running())
+		if p.Running() {
+			p.ending.Store(true)
+			p.kills.Add(1)
+		}
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}

@@ -19,6 +19,11 @@ func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testi
 	g.playAll(killAndReplace, pause, killAll, loseOne, pauseEtcd)
 }
 
+func TestAClusterThatLosesTwoOfFiveDisksAtOnceLosesNothing(t *testing.T) {
+	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 5, Args: smallSegments})
+	g.playAll(loseTwo)
+}
+
 func TestAClusterWhoseNetworkIsCutExplainsAllItsAnswers(t *testing.T) {
 	seed := seedOf(t)
 	if !isolated(t, seed) {

@@ -25,7 +25,7 @@ var (
 		g.hold(2*time.Second, 5*time.Second)
 		g.say("the disk of %s has room again", n.ID)
 		return remove()
-	}, 0}
+	}, false}
 
 	fillDiskAndKill = Fault{"a node with a full disk that is killed", func(g *game) error {
 		n := g.victim()
@@ -38,7 +38,7 @@ var (
 		n.Kill()
 		err = g.replaced(n)
 		return errors.Join(err, remove(), n.Start())
-	}, 1}
+	}, true}
 
 	corruptReplicas = Fault{"replicas that were changed on disk, and kill -9 of a node they are of", func(g *game) error {
 		keeper, dead := g.pair()
@@ -53,7 +53,7 @@ var (
 			return err
 		}
 		return dead.Start()
-	}, 1}
+	}, true}
 )
 
 // fill leaves no room on a node's disk, until remove is called.

@@ -15,7 +15,7 @@ var (
 			g.say("%s is cut off from etcd", n.ID)
 			return g.replaced(n)
 		})
-	}, 0}
+	}, false}
 
 	deafToEtcd = Fault{"a node that does not hear etcd", func(g *game) error {
 		n := g.victim()
@@ -23,7 +23,7 @@ var (
 			g.say("%s does not hear etcd", n.ID)
 			return g.replaced(n)
 		})
-	}, 0}
+	}, false}
 
 	cutFromClients = Fault{"a node that clients cannot reach", func(g *game) error {
 		n := g.victim()
@@ -32,7 +32,7 @@ var (
 			g.hold(time.Second, 4*time.Second)
 			return nil
 		})
-	}, 0}
+	}, false}
 
 	muteToClients = Fault{"a node whose answers are lost", func(g *game) error {
 		n := g.victim()
@@ -41,7 +41,7 @@ var (
 			g.hold(time.Second, 4*time.Second)
 			return nil
 		})
-	}, 0}
+	}, false}
 
 	cutFromPeer = Fault{"two nodes that do not hear each other", func(g *game) error {
 		a, b := g.pair()
@@ -49,7 +49,7 @@ var (
 			g.say("%s and %s are cut off from each other", a.ID, b.ID)
 			return g.writable()
 		})
-	}, 0}
+	}, false}
 
 	deafToPeer = Fault{"a node that does not hear another one", func(g *game) error {
 		a, b := g.pair()
@@ -57,7 +57,7 @@ var (
 			g.say("%s does not hear %s", b.ID, a.ID)
 			return g.writable()
 		})
-	}, 0}
+	}, false}
 
 	isolate = Fault{"a node that is cut off from all others", func(g *game) error {
 		n := g.victim()
@@ -73,7 +73,7 @@ var (
 			g.say("%s is cut off from all but clients", n.ID)
 			return g.replaced(n)
 		})
-	}, 0}
+	}, false}
 )
 
 // cut holds cuts while something happens, and heals them in any case.

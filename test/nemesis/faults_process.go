@@ -1,8 +1,13 @@
 package nemesis
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/test/harness"
 )
 
@@ -17,7 +22,7 @@ var (
 		}
 		g.say("%s was replaced", n.ID)
 		return n.Start()
-	}, 1}
+	}, true}
 
 	killAndRestart = Fault{"kill -9 of a node that comes back at once", func(g *game) error {
 		n := g.victim()
@@ -25,7 +30,7 @@ var (
 		g.hold(0, 500*time.Millisecond)
 		g.say("%s was killed and comes back", n.ID)
 		return n.Start()
-	}, 1}
+	}, true}
 
 	killTwo = Fault{"kill -9 of a node, and of another one a little later", func(g *game) error {
 		a, b := g.pair()
@@ -35,7 +40,7 @@ var (
 		g.say("%s and %s were killed", a.ID, b.ID)
 		g.hold(0, 2*time.Second)
 		return startAll(g, a, b)
-	}, 2}
+	}, true}
 
 	killCoordinator = Fault{"kill -9 of a node, and then of the coordinator that recovers it", func(g *game) error {
 		s, err := g.cluster.Metadata()
@@ -52,15 +57,15 @@ var (
 		g.say("%s and then the coordinator %s were killed", other.ID, coordinator.ID)
 		g.hold(0, 2*time.Second)
 		return startAll(g, coordinator, other)
-	}, 2}
+	}, true}
 
 	killAll = Fault{"kill -9 of all nodes at once", func(g *game) error {
 		return killEverything(g, false)
-	}, 4}
+	}, true}
 
 	killAllAndEtcd = Fault{"kill -9 of all nodes and of etcd at once", func(g *game) error {
 		return killEverything(g, true)
-	}, 5}
+	}, true}
 
 	loseOne = Fault{"a node lost for good with its disk", func(g *game) error {
 		n := g.victim()
@@ -73,7 +78,44 @@ var (
 			return err
 		}
 		return n.Start()
-	}, 1}
+	}, true}
+
+	// It has the name of who owns something and nothing of what that had: it must not serve.
+	loseAndRestart = Fault{"a node that lost its disk and comes back at once", func(g *game) error {
+		n := g.victim()
+		before, err := g.cluster.Metadata()
+		if err != nil {
+			return err
+		}
+		n.Kill()
+		if err := forget(n); err != nil {
+			return err
+		}
+		g.say("%s was killed, lost all it had, and comes back", n.ID)
+		return errors.Join(n.Start(), g.begunAnew(n, before))
+	}, true}
+
+	// Of three copies two losses leave one: nobody needs to be told anything. The operator forgets
+	// the lost ones before others come in their places, or not.
+	loseTwo = Fault{"two nodes lost for good with their disks, at once", func(g *game) error {
+		a, b := g.pair()
+		a.Kill()
+		b.Kill()
+		if err := errors.Join(forget(a), forget(b)); err != nil {
+			return err
+		}
+		g.say("%s and %s were killed and lost all they had", a.ID, b.ID)
+		if err := errors.Join(g.replaced(a), g.replaced(b)); err != nil {
+			return err
+		}
+		g.say("they were replaced")
+		if g.rng.IntN(2) == 0 {
+			if err := g.giveUp(a, b); err != nil {
+				return err
+			}
+		}
+		return startAll(g, a, b)
+	}, true}
 
 	pause = Fault{"SIGSTOP of a node until others have replaced it", func(g *game) error {
 		n := g.victim()
@@ -86,7 +128,7 @@ var (
 		n.Resume()
 		g.say("%s goes on", n.ID)
 		return err
-	}, 0}
+	}, false}
 
 	pauseBriefly = Fault{"SIGSTOP of a node for about as long as its lease", func(g *game) error {
 		n := g.victim()
@@ -96,7 +138,7 @@ var (
 		g.hold(500*time.Millisecond, 2500*time.Millisecond)
 		n.Resume()
 		return nil
-	}, 0}
+	}, false}
 
 	pauseEtcd = Fault{"SIGSTOP of etcd for about as long as a lease", func(g *game) error {
 		if err := g.cluster.Etcd.Pause(); err != nil {
@@ -105,7 +147,7 @@ var (
 		g.hold(500*time.Millisecond, 3*time.Second)
 		g.cluster.Etcd.Resume()
 		return nil
-	}, 0}
+	}, false}
 
 	restart = Fault{"SIGTERM of a node, which then comes back", func(g *game) error {
 		n := g.victim()
@@ -115,8 +157,32 @@ var (
 		g.say("%s has ended in good order", n.ID)
 		g.hold(0, 4*time.Second)
 		return n.Start()
-	}, 0}
+	}, false}
 )
+
+// begunAnew waits until a node has joined with another log than it had.
+func (g *game) begunAnew(n *harness.Node, before *meta.Snapshot) error {
+	return harness.Eventually(n.ID+" has a new log", func() error {
+		s, err := g.cluster.Metadata()
+		id := view.NodeID(n.ID)
+		if err == nil && (!s.IsAlive(id) || s.Nodes[id].Log == before.Nodes[id].Log) {
+			err = cmp.Or(g.cluster.Crashed(), fmt.Errorf("alive: %v, it owns %v: %+v", s.IsAlive(id), s.Map.Ranges(id), s.Progress))
+		}
+		return err
+	})
+}
+
+// giveUp says of nodes that they never come back, as an operator would.
+func (g *game) giveUp(nodes ...*harness.Node) error {
+	for _, n := range nodes {
+		out, err := g.cluster.Command("cluster", "remove", n.ID, "--lost")
+		if err != nil {
+			return err
+		}
+		g.say("%s", out)
+	}
+	return nil
+}
 
 // killEverything kills all nodes, and etcd if it shall be so, and starts them in random order.
 func killEverything(g *game, etcd bool) error {

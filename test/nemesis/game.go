@@ -29,8 +29,8 @@ type game struct {
 type Fault struct {
 	Name   string
 	Strike func(*game) error
-	// Kills is how many processes it kills.
-	Kills int
+	// Deadly: it kills processes.
+	Deadly bool
 }
 
 func newGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {

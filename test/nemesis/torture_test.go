@@ -20,7 +20,7 @@ const perCluster = 25
 func TestTortureOfProcesses(t *testing.T) {
 	seed := tortureSeed(t)
 	torture(t, seed, *killsFlag/2, func(n int) harness.ClusterOptions {
-		o := harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: []string{"shm", "tcp"}[n%2]}
+		o := harness.ClusterOptions{Binary: binary, Nodes: 4 + n%3, Fabric: []string{"shm", "tcp"}[n%2]}
 		if n%4 == 3 {
 			o.Replication = "rpc"
 		}
@@ -29,7 +29,7 @@ func TestTortureOfProcesses(t *testing.T) {
 		}
 		return o
 	}, []Fault{
-		killAndReplace, killAndReplace, killAndRestart, killTwo, killCoordinator, killAll, killAllAndEtcd, loseOne,
+		killAndReplace, killAndReplace, killAndRestart, killTwo, killCoordinator, killAll, killAllAndEtcd, loseOne, loseAndRestart, loseTwo,
 		pause, pauseBriefly, pauseEtcd, restart, corruptReplicas,
 	})
 }
@@ -59,15 +59,16 @@ func tortureSeed(t *testing.T) uint64 {
 func torture(t *testing.T, seed uint64, kills int, options func(int) harness.ClusterOptions, faults []Fault) {
 	faults = chosen(t, faults)
 	killed, rounds := 0, 0
-	deadly := slices.ContainsFunc(faults, func(f Fault) bool { return f.Kills > 0 })
+	deadly := slices.ContainsFunc(faults, func(f Fault) bool { return f.Deadly })
 	enough := func() bool { return killed >= kills || !deadly && rounds >= kills }
 	for n := 0; !enough(); n++ {
 		t.Run("cluster", func(t *testing.T) {
 			g := newGame(t, seed+uint64(n), options(n))
 			for i := 0; i < perCluster && !enough(); i++ {
 				f := faults[g.rng.IntN(len(faults))]
+				before := g.cluster.Kills()
 				g.play(f)
-				killed += f.Kills
+				killed += g.cluster.Kills() - before
 				rounds++
 			}
 		})
