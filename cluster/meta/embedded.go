@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/internal/port"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
 )
@@ -32,6 +33,8 @@ type EmbeddedConfig struct {
 	Dir  string       // kept; the next one that starts there goes on with it
 	Addr string       // where clients come in; a free port of the loopback if empty
 	Log  *slog.Logger // slog.Default if nil
+	// CertFile and KeyFile have it speak TLS; with ClientCAFile, clients need a certificate of that authority.
+	CertFile, KeyFile, ClientCAFile string
 
 	adjust func(*embed.Config)
 }
@@ -67,6 +70,9 @@ func (e *Embedded) config(c EmbeddedConfig) (*embed.Config, error) {
 	ec.Name, ec.Dir = "ostro", filepath.Join(c.Dir, "etcd")
 	ec.ListenPeerUrls, ec.AdvertisePeerUrls = urls("http", peer), urls("http", peer)
 	ec.ListenClientUrls, ec.AdvertiseClientUrls = urls("http", e.addr), urls("http", e.addr)
+	if err := c.secure(ec); err != nil {
+		return nil, err
+	}
 	ec.InitialCluster = ec.InitialClusterFromName(ec.Name)
 	// Alone, it waits for nobody's vote; and leases may be as short as a second.
 	ec.TickMs, ec.ElectionMs = 50, 500
@@ -77,6 +83,21 @@ func (e *Embedded) config(c EmbeddedConfig) (*embed.Config, error) {
 		c.adjust(ec)
 	}
 	return ec, nil
+}
+
+// secure has clients come in by TLS, if it shall be so.
+func (c EmbeddedConfig) secure(ec *embed.Config) error {
+	switch {
+	case c.CertFile == "" && c.KeyFile == "" && c.ClientCAFile == "":
+		return nil
+	case c.CertFile == "" || c.KeyFile == "":
+		return errors.New("TLS needs a certificate and its key: name both files")
+	}
+	ec.ClientTLSInfo = transport.TLSInfo{
+		CertFile: c.CertFile, KeyFile: c.KeyFile, TrustedCAFile: c.ClientCAFile, ClientCertAuth: c.ClientCAFile != "",
+	}
+	ec.ListenClientUrls[0].Scheme, ec.AdvertiseClientUrls[0].Scheme = "https", "https"
+	return nil
 }
 
 func (e *Embedded) reserve() (string, error) {

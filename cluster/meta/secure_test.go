@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 )
@@ -43,12 +42,15 @@ func certificate(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
+// tokenSeconds is how long a name and a password are good for until they are told again: far shorter than usual.
+const tokenSeconds = 1
+
 func startSecure(t *testing.T, cert, key string) *Embedded {
 	t.Helper()
-	e, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: t.TempDir(), Log: quiet, adjust: func(ec *embed.Config) {
-		ec.ClientTLSInfo = transport.TLSInfo{CertFile: cert, KeyFile: key, TrustedCAFile: cert, ClientCertAuth: true}
-		ec.ListenClientUrls[0].Scheme, ec.AdvertiseClientUrls[0].Scheme = "https", "https"
-	}})
+	e, err := StartEmbedded(patience(t), EmbeddedConfig{
+		Dir: t.TempDir(), Log: quiet, CertFile: cert, KeyFile: key, ClientCAFile: cert,
+		adjust: func(ec *embed.Config) { ec.AuthTokenTTL = tokenSeconds },
+	})
 	ok(t, err)
 	t.Cleanup(e.Close)
 	return e
@@ -71,6 +73,21 @@ func requirePasswords(t *testing.T, c *clientv3.Client) {
 	ok(t, err)
 	_, err = c.AuthEnable(ctx)
 	ok(t, err)
+}
+
+// outlastTokens changes the metadata for several times as long as a token lasts: lease, writes and watches go on.
+func outlastTokens(t *testing.T, s *Store, m *Member) {
+	t.Helper()
+	cache := follow(t, s)
+	copies := 0
+	for end := time.Now().Add(4 * tokenSeconds * time.Second); time.Now().Before(end); {
+		copies++
+		ok(t, m.SetCopies(patience(t), copies))
+		await(t, cache, "its own change", func(s *Snapshot) bool { return s.Logs[m.Node.Log].Copies == copies })
+	}
+	if !m.Lease.Alive() {
+		t.Fatal("the lease has ended")
+	}
 }
 
 func TestEtcdWithTLSAndPasswords(t *testing.T) {
@@ -98,6 +115,7 @@ func TestEtcdWithTLSAndPasswords(t *testing.T) {
 	m := join(t, s, "n1")
 	term := campaign(t, m)
 	ok(t, term.Begin(patience(t), "n1"))
+	outlastTokens(t, s, m)
 
 	c.Cluster = "other"
 	_, err = Open(patience(t), c)

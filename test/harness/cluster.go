@@ -29,7 +29,9 @@ type Cluster struct {
 	t       testing.TB
 	o       ClusterOptions
 	dir     string
-	url     string // of etcd
+	url     string // of etcd, as nodes are told
+	etcd    string // its address
+	secured *secured
 	secret  string
 	metaMu  sync.Mutex
 	metaNow *meta.Store
@@ -43,6 +45,7 @@ type ClusterOptions struct {
 	Replication string // one-sided if empty
 	Machines    bool   // each on a machine of its own, within an Isolated test
 	DiskBytes   int64  // each node has a disk of this size, within an Isolated test
+	Secure      bool   // etcd wants TLS, certificates and a password
 	Args        []string
 }
 
@@ -80,6 +83,7 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 	}
 	c.prepareEtcd()
 	must(t, c.StartEtcd())
+	must(t, c.secure())
 	must(t, c.startNIC())
 	for n := range o.Nodes {
 		c.prepare(n)
@@ -124,13 +128,21 @@ func (c *Cluster) port(otherwise int) string {
 
 func (c *Cluster) prepareEtcd() {
 	c.Etcd = c.process(TheEtcd, 20)
-	c.url = "etcd://" + c.host(TheEtcd) + ":" + c.port(2379)
+	c.etcd = c.host(TheEtcd) + ":" + c.port(2379)
+	c.url = "etcd://" + c.etcd
+	if c.o.Secure {
+		c.prepareSecured(c.etcd)
+	}
 	c.t.Cleanup(c.hangUp)
 }
 
 // StartEtcd starts etcd; it may have run before.
 func (c *Cluster) StartEtcd() error {
-	return c.Etcd.start("cluster", "etcd", "--addr", strings.TrimPrefix(c.url, "etcd://"), "--dir", filepath.Join(c.dir, "etcd"), "--log-level", "warn")
+	args := []string{"cluster", "etcd", "--addr", c.etcd, "--dir", filepath.Join(c.dir, "etcd"), "--log-level", "warn"}
+	if c.secured != nil {
+		args = append(args, c.secured.args()...)
+	}
+	return c.Etcd.start(args...)
 }
 
 func (c *Cluster) startNIC() error {
@@ -221,6 +233,9 @@ func (c *Cluster) hangUp() {
 		_ = c.metaNow.Close()
 	}
 }
+
+// URL is where its metadata is, as nodes and operators' commands are told.
+func (c *Cluster) URL() string { return c.url }
 
 // Command runs a command of an operator on this cluster, and returns what it printed.
 func (c *Cluster) Command(args ...string) (string, error) {

@@ -1,6 +1,8 @@
 package nemesis
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/ostrodb/ostro/test/harness"
@@ -22,6 +24,22 @@ func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testi
 func TestAClusterThatLosesTwoOfFiveDisksAtOnceLosesNothing(t *testing.T) {
 	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 5, Args: smallSegments})
 	g.playAll(loseTwo)
+}
+
+// Nodes are told of etcd as an operator tells them: etcd://user@host/name?ca=...&cert=...&key=...&password-file=...
+func TestAClusterOnAnEtcdWithTLSAndPasswordsLosesNothing(t *testing.T) {
+	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 3, Secure: true, Args: smallSegments})
+	g.playAll(killAndReplace, killAllAndEtcd)
+	out, err := g.cluster.Command("cluster", "status")
+	if err != nil || !strings.Contains(out, "ok") {
+		t.Fatalf("status says: %v\n%s", err, out)
+	}
+	_, open, _ := strings.Cut(g.cluster.URL(), "@")
+	open, _, _ = strings.Cut(open, "?")
+	cmd := exec.Command(binary, "cluster", "status", "--cluster", "etcd://"+open)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "TLS") {
+		t.Fatalf("without certificate and password status says: %v\n%s", err, out)
+	}
 }
 
 func TestAClusterWhoseNetworkIsCutExplainsAllItsAnswers(t *testing.T) {
