@@ -65,12 +65,13 @@ func (l *life) inherit(ctx context.Context, m *meta.Member) {
 	}
 	l.heir.Lock()
 	defer l.heir.Unlock()
+	var told complaint
 	for ctx.Err() == nil {
 		changed := l.cache.Changed()
 		groups := legacies(l.cache.Snapshot(), l.id.Node)
 		var failed error
 		for _, g := range groups {
-			if failed = l.replay(ctx, m, g); failed != nil {
+			if failed = l.replay(ctx, m, g, told.what == ""); failed != nil {
 				break
 			}
 		}
@@ -78,15 +79,36 @@ func (l *life) inherit(ctx context.Context, m *meta.Member) {
 		case ctx.Err() != nil:
 			return
 		case failed != nil:
-			l.log.Warn("what this node inherits could not be replayed; it tries again", "why", failed)
+			if told.isNew(failed, time.Now()) {
+				l.log.Warn("what this node inherits could not be replayed; it tries again", "why", failed)
+			}
 			pauseFor(ctx, 200*time.Millisecond)
 		case len(groups) == 0:
+			told = complaint{}
 			select {
 			case <-ctx.Done():
 			case <-changed:
 			}
 		}
 	}
+}
+
+// complaint is what was told last of something that is tried again and again.
+type complaint struct {
+	what string
+	at   time.Time
+}
+
+// complainEvery is how often the same is told.
+const complainEvery = 10 * time.Second
+
+// isNew tells whether an error is to be told: another one than before, or one that lasts.
+func (c *complaint) isNew(err error, now time.Time) bool {
+	if c.what == err.Error() && now.Sub(c.at) < complainEvery {
+		return false
+	}
+	c.what, c.at = err.Error(), now
+	return true
 }
 
 func pauseFor(ctx context.Context, d time.Duration) {
@@ -97,11 +119,14 @@ func pauseFor(ctx context.Context, d time.Duration) {
 }
 
 // replay brings all records of a legacy into this node's log. When it returns they are
-// as safe as any write, and the cluster knows that this node has them.
-func (l *life) replay(ctx context.Context, m *meta.Member, g legacy) error {
+// as safe as any write, and the cluster knows that this node has them. It tells that it begins
+// the first time.
+func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool) error {
 	began := time.Now()
 	ranges := g.ranges()
-	l.log.Info("this node replays what it inherits", "logs", len(g), "share", fmt.Sprintf("%.2f%%", 100*ranges.Fraction()))
+	if first {
+		l.log.Info("this node replays what it inherits", "logs", len(g), "share", fmt.Sprintf("%.2f%%", 100*ranges.Fraction()))
+	}
 	im, err := l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains})
 	if err != nil {
 		return err

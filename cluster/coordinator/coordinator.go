@@ -86,7 +86,9 @@ type coordinator struct {
 	livingSince  time.Time // for how long the same nodes are there
 	livingNodes  string
 	patientUntil time.Time
+	whole        <-chan struct{}         // closed when nobody is waited for any more
 	told         map[record.LogID]string // the last stage that was told
+	failed       string                  // the last step that failed, as it was told
 	again        bool                    // something waits for time to pass
 }
 
@@ -94,11 +96,14 @@ type coordinator struct {
 // another can be elected at once) or the member's lease is lost.
 func Run(ctx context.Context, o Options) error {
 	o = o.withDefaults()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	whole := o.whole(watching)
 	for ctx.Err() == nil {
 		term, err := o.Member.Campaign(ctx)
 		if err == nil {
 			o.Log.Info("this node is the coordinator now")
-			err = hold(ctx, o, term)
+			err = hold(ctx, o, term, whole)
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -129,10 +134,30 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// whole returns a channel that is closed when all nodes were alive at one moment since this one
+// joined. Then the cluster has started, and who is away has gone since.
+func (o Options) whole(ctx context.Context) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		_, err := o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
+			for n := range s.Nodes {
+				if !s.IsAlive(n) && !s.Lost(n) {
+					return false
+				}
+			}
+			return s.Revision >= o.Member.Joined.Revision
+		})
+		if err == nil {
+			close(done)
+		}
+	}()
+	return done
+}
+
 // hold works through a term, and gives it back in good order.
-func hold(ctx context.Context, o Options, term *meta.Term) error {
+func hold(ctx context.Context, o Options, term *meta.Term, whole <-chan struct{}) error {
 	c := &coordinator{
-		Options: o, term: term, now: time.Now,
+		Options: o, term: term, now: time.Now, whole: whole,
 		told: map[record.LogID]string{},
 	}
 	err := c.work(ctx)
@@ -157,8 +182,13 @@ func (c *coordinator) work(ctx context.Context) error {
 		case errors.Is(err, meta.ErrDeposed), errors.Is(err, meta.ErrLeaseLost):
 			return err
 		case err != nil:
-			c.Log.Warn("a step of the coordinator failed and is tried again", "why", err)
+			if c.failed != err.Error() {
+				c.failed = err.Error()
+				c.Log.Warn("a step of the coordinator failed and is tried again", "why", err)
+			}
 			c.again = true
+		default:
+			c.failed = ""
 		}
 		if err := c.sleep(ctx, changed); err != nil {
 			return err

@@ -400,7 +400,7 @@ func TestACoordinatorThatFindsMostNodesGoneWaitsForThem(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		w.members[id], w.ends[id] = m, cancel
 		w.tasks.Go(func() {
-			_ = coordinator.Run(ctx, coordinator.Options{Member: m, Cache: w.cache, Survey: w, Log: quiet, Patience: time.Minute, Retry: 20 * time.Millisecond})
+			_ = coordinator.Run(ctx, coordinator.Options{Member: m, Cache: w.cache, Survey: w, Log: quiet, Patience: time.Hour, Retry: 20 * time.Millisecond})
 		})
 	}
 	s := w.await("all back", func(s *meta.Snapshot) bool { return settled(s) && s.Coordinator != "" })
@@ -409,6 +409,9 @@ func TestACoordinatorThatFindsMostNodesGoneWaitsForThem(t *testing.T) {
 			t.Fatalf("%s was recovered while the cluster started", id)
 		}
 	}
+	// From now on the cluster has started: nobody who goes is late.
+	w.kill(s.Coordinator)
+	w.await("the end of patience", func(now *meta.Snapshot) bool { return now.Logs[s.Nodes[s.Coordinator].Log].Retired })
 }
 
 func TestADrainedNodeIsLeftWithNothing(t *testing.T) {

@@ -19,7 +19,7 @@ func (c *coordinator) deaths(ctx context.Context, s *meta.Snapshot) error {
 	if len(dead) == 0 {
 		return nil
 	}
-	if c.now().Before(c.patientUntil) {
+	if c.patient() {
 		c.again = true
 		return nil
 	}
@@ -28,6 +28,16 @@ func (c *coordinator) deaths(ctx context.Context, s *meta.Snapshot) error {
 		errs = append(errs, c.death(ctx, s, n))
 	}
 	return errors.Join(errs...)
+}
+
+// patient tells whether nodes that are away may only be late: the cluster starts, and they were not there since.
+func (c *coordinator) patient() bool {
+	select {
+	case <-c.whole:
+		return false
+	default:
+		return c.now().Before(c.patientUntil)
+	}
 }
 
 // death begins the recovery of one node, or says what it waits for.

@@ -197,7 +197,7 @@ func (r *replica) markCorrupt(why error) {
 		return
 	}
 	l.b.count.corrupt.Add(1)
-	l.b.o.Log.Error("a replica is corrupt; its primary will be told to make another", "log", uint64(l.id), "segment", uint64(r.segment), "error", why)
+	l.b.o.Log.Error("a replica is corrupt; its primary will be told to make another", "log", nameOf(l.id), "segment", uint64(r.segment), "error", why)
 	if l.b.o.Corrupt != nil {
 		l.b.o.Corrupt(l.id, r.segment)
 	}

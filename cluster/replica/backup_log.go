@@ -30,6 +30,9 @@ type copies struct {
 	qps []fabric.QP
 }
 
+// nameOf is how a log is called wherever people read of it.
+func nameOf(id record.LogID) string { return fmt.Sprintf("%016x", uint64(id)) }
+
 // savedLog is what outlives the process.
 type savedLog struct {
 	Node    view.NodeID `json:"node,omitempty"`

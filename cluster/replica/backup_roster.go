@@ -37,7 +37,7 @@ func (l *copies) dropStale() error {
 	var errs []error
 	for id, r := range l.replicas {
 		if why := l.stale(r); why != "" {
-			l.b.o.Log.Debug("a replica is dropped", "log", uint64(l.id), "segment", uint64(id), "why", why)
+			l.b.o.Log.Debug("a replica is dropped", "log", nameOf(l.id), "segment", uint64(id), "why", why)
 			l.b.count.dropped.Add(1)
 			errs = append(errs, r.drop())
 		}
@@ -88,7 +88,7 @@ func (l *copies) retire() error {
 		if err := l.save(saved); err != nil {
 			return err
 		}
-		l.b.o.Log.Info("a log is closed to its primary", "log", uint64(l.id), "node", l.saved.Node, "replicas", len(l.replicas))
+		l.b.o.Log.Info("a log is closed to its primary", "log", nameOf(l.id), "node", l.saved.Node, "replicas", len(l.replicas))
 	}
 	var errs []error
 	for _, r := range l.replicas {

@@ -225,7 +225,7 @@ func (p *Primary) close() error {
 // fail says that copies can never be made again.
 func (p *Primary) fail(err error) {
 	p.failed.Do(func() {
-		p.o.Log.Error("replication has ended", "log", p.source.LogID, "error", err)
+		p.o.Log.Error("replication has ended", "log", nameOf(p.source.LogID), "error", err)
 		p.cancel()
 		p.source.Failed(err)
 	})

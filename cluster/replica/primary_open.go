@@ -218,7 +218,14 @@ func (p *Primary) newStream(g *openSegment, l *link, q *OpenRequest, a OpenAnswe
 		l.sender.add(s)
 	} else {
 		if a.Region.Bytes < uint64(len(g.memory)) {
-			return nil, fmt.Errorf("node %s gave a buffer of %d bytes for a segment of %d", l.node, a.Region.Bytes, len(g.memory))
+			// It has no queue pairs of this link: it is another process than the one that was linked. Nobody has
+			// written there since, or it would be known.
+			err := fmt.Errorf("node %s was started again since it was linked", l.node)
+			p.mu.Lock()
+			p.strays.note(l.node, g.id)
+			p.mu.Unlock()
+			l.fail(err)
+			return nil, err
 		}
 		ring, err := p.staging.take()
 		if err != nil {

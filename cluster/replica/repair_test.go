@@ -322,6 +322,39 @@ func TestReplicasThatANodeLostWithItsDiskAreMadeAnew(t *testing.T) {
 	}
 }
 
+// Nothing was written to it meanwhile, so no queue pair told that it was gone.
+func TestANodeThatWasStartedAgainIsLinkedAgainWhenASegmentIsOpenedThere(t *testing.T) {
+	c := newCluster(t, 2, 2, testSegment)
+	w := newWriter(t, testSegment)
+	c.primary(w, c.options(2))
+	h := w.head()
+	w.await(h.write(10, 100))
+	w.p.mu.Lock()
+	before := w.p.books.links["n1"]
+	w.p.mu.Unlock()
+	c.kill("n1")
+	c.start("n1")
+	g := newOpenSegment(999, make([]byte, testSegment))
+	w.p.mu.Lock()
+	w.p.books.opening[g.id] = true
+	w.p.mu.Unlock()
+	open := func() (*stream, error) {
+		return w.p.openStream(context.Background(), g, "n1", recruiting{patience: 10 * time.Second})
+	}
+	eventually(t, "a replica is opened by another link", func() bool {
+		s, err := open()
+		if err == nil {
+			w.p.end(s)
+		}
+		return err == nil && s.link != before
+	})
+	if !before.broken.Load() {
+		t.Error("the link to the former process is not broken")
+	}
+	w.await(h.write(10, 100))
+	c.checkCopies(w, 2)
+}
+
 func damage(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -22,7 +22,12 @@ const mostCondemned = 64
 type condemned struct {
 	cleaning
 	after record.BatchID // the last batch with copies
+	again int64          // when it is tried again, in Unix milliseconds, if it could not be dropped
 }
+
+// buryRest is how long a segment that could not be dropped is left alone: the maintenance comes by as often
+// as writers ask for room, and on a full disk they ask all the time.
+const buryRest = 1000 // ms
 
 // condemn relocates what is alive in closed segments and frees their memory.
 func (st *Store) condemn(segs ...*hlog.Segment) error {
@@ -45,7 +50,7 @@ func (st *Store) condemnAll(all []cleaning) {
 	last := st.log.Last()
 	for _, c := range all {
 		st.vacate(c.seg)
-		st.condemned[c.seg] = condemned{c, last}
+		st.condemned[c.seg] = condemned{cleaning: c, after: last}
 	}
 	st.log.AskSync()
 	st.buryOrTell(len(st.condemned) > mostCondemned && st.opts.Replicator == nil) // Else files wait for others.
@@ -65,7 +70,9 @@ func (st *Store) buryCondemned() {
 }
 
 func (st *Store) buryOrTell(now bool) {
-	if err := st.bury(now); err != nil {
+	err := st.bury(now)
+	if clock := st.opts.Now(); err != nil && clock >= st.buryTold+buryRest {
+		st.buryTold = clock
 		st.opts.Logger.Error("cleaned segments could not be dropped; it is tried again", "segments", len(st.condemned), "error", err)
 	}
 }
@@ -79,6 +86,10 @@ func (st *Store) buryAll() {
 		return
 	}
 	st.tierAgain = time.Time{}
+	for s, c := range st.condemned {
+		c.again = 0
+		st.condemned[s] = c
+	}
 	if err := errors.Join(st.keepSurvivors(), st.dropAtEnd(), st.bury(false)); err != nil {
 		st.opts.Logger.Warn("cleaned segments stay until the next start", "segments", len(st.condemned), "error", err)
 	}
@@ -89,7 +100,7 @@ func (st *Store) buryAll() {
 const tierRest = 20
 
 // bury is buryCondemned for the holder of the cleaning lock; with now it syncs
-// first. One that cannot be dropped keeps no other.
+// first, and leaves none alone that could not be dropped before. One that cannot keeps no other.
 func (st *Store) bury(now bool) error {
 	if now {
 		if err := st.keepSurvivors(); err != nil {
@@ -99,14 +110,19 @@ func (st *Store) bury(now bool) error {
 	st.dropCopies()
 	var errs []error
 	for s, c := range st.condemned {
-		began := time.Now()
-		if !st.settled(&c) || s.Held() || s.Remote() && began.Before(st.tierAgain) {
+		began, clock := time.Now(), st.opts.Now()
+		if !st.settled(&c) || s.Held() || s.Remote() && began.Before(st.tierAgain) || !now && clock < c.again {
 			continue
 		}
-		if err := c.drop(); err == nil {
+		err := c.drop()
+		if err == nil {
 			delete(st.condemned, s)
 			continue
-		} else if errs = append(errs, err); s.Remote() {
+		}
+		errs = append(errs, err)
+		c.again = clock + buryRest
+		st.condemned[s] = c
+		if s.Remote() {
 			st.tierAgain = time.Now().Add(tierRest * time.Since(began))
 		}
 	}

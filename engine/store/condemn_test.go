@@ -128,6 +128,42 @@ func TestASegmentThatCannotBeDroppedKeepsNoOther(t *testing.T) {
 	}
 }
 
+// On a full disk the maintenance comes by thousands of times a second.
+func TestASegmentThatCannotBeDroppedIsLeftAloneForAWhile(t *testing.T) {
+	b := &bench{t: t}
+	b.now.Store(10_000)
+	var tries, full atomic.Int64
+	full.Store(1)
+	b.openOn(&cutter{Memory: device.NewMemory(), remove: func(record.SegmentID) error {
+		tries.Add(1)
+		if full.Load() == 1 {
+			return errors.New("no space left on device")
+		}
+		return nil
+	}})
+	b.put(0, "key", "value", true)
+	if err := b.st.condemn(b.retire(0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.st.log.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 {
+		b.st.buryCondemned()
+	}
+	if n := tries.Load(); n != 1 {
+		t.Fatalf("it was tried %d times in a moment", n)
+	}
+	full.Store(0)
+	b.now.Add(buryRest)
+	b.st.buryCondemned()
+	b.st.cleaning.Lock()
+	defer b.st.cleaning.Unlock()
+	if len(b.st.condemned) != 0 || tries.Load() != 2 {
+		t.Fatalf("%d segments wait after %d tries", len(b.st.condemned), tries.Load())
+	}
+}
+
 func TestAColdSegmentThatCannotBeDroppedKeepsNoOtherInMemory(t *testing.T) {
 	b := &bench{t: t}
 	b.now.Store(1000)

@@ -60,6 +60,7 @@ type Store struct {
 	condemned map[*hlog.Segment]condemned // belongs to the holder of cleaning
 	dropping  dropping                    // likewise
 	tierAgain time.Time                   // likewise: when the blob tier, which failed, is asked again
+	buryTold  int64                       // likewise: when it was last told that some could not be dropped, in Unix milliseconds
 
 	saving         sync.Mutex
 	manifest       []record.SegmentID // of the last checkpoint, sorted
