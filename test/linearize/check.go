@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -30,7 +31,7 @@ func Check(ops []Op) error {
 
 func checkObject(object string, ops []Op) error {
 	relevant := prune(ops)
-	switch explain(relevant) {
+	switch explain(guide(relevant)) {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
@@ -63,6 +64,37 @@ func prune(ops []Op) []Op {
 	}
 	return slices.DeleteFunc(slices.Clone(ops), func(o Op) bool {
 		return !o.answered() && (o.reads() || o.Act == Set && !seen[o.Put] && onlyWhole(ops) && !somethingDeleted(ops))
+	})
+}
+
+// guide shortens the search for an order of appends: without answers, any number of them could have happened in any
+// order. What was read after all that was answered tells which did, and in which.
+func guide(ops []Op) []Op {
+	last, ok := lastRead(ops)
+	if !ok {
+		return ops
+	}
+	guided := slices.DeleteFunc(slices.Clone(ops), func(o Op) bool {
+		return !o.answered() && !strings.Contains(last.Got, o.Put) // It may be ordered after that read.
+	})
+	for i := range guided {
+		guided[i].grown = last.Got
+	}
+	return guided
+}
+
+// lastRead is an answered read of an object that only grows, after all else that was answered.
+func lastRead(ops []Op) (last Op, ok bool) {
+	for _, o := range ops {
+		switch {
+		case o.Act != Get && o.Act != Append:
+			return last, false
+		case o.Act == Get && o.answered() && o.Call > last.Call:
+			last = o
+		}
+	}
+	return last, last.Got != "" && !slices.ContainsFunc(ops, func(o Op) bool {
+		return o != last && o.answered() && o.Return >= last.Call
 	})
 }
 

@@ -44,6 +44,9 @@ func (o Op) step(s state) (bool, state) {
 		return o.compare(s)
 	case Append:
 		next := state{s.text + o.Put, true}
+		if o.grown != "" && !strings.HasPrefix(o.grown, next.text) {
+			return false, s
+		}
 		return !o.answered() || o.Got == strconv.Itoa(len(next.text)), next
 	case Add:
 		return o.add(s)

@@ -38,6 +38,9 @@ type Op struct {
 	Amount   int64
 	From, To int // accounts
 
+	// grown is what an object that only grows was at last, for an Append: it can have made nothing else on the way.
+	grown string
+
 	Got   string // the answer
 	Found bool   // something was there
 }
