@@ -15,6 +15,7 @@ type Memory struct {
 	file   *os.File
 	off    int64
 	data   []byte
+	whole  mapping
 	closed atomic.Bool
 }
 
@@ -78,11 +79,11 @@ func mapOwned(file *os.File, off int64, bytes int) (*Memory, error) {
 	if off < 0 || off > st.Size() || st.Size()-off < int64(bytes) {
 		return nil, fmt.Errorf("fabric: map %d bytes at %d of %s, which has %d", bytes, off, file.Name(), st.Size())
 	}
-	data, err := unix.Mmap(int(file.Fd()), off, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	whole, data, err := mapShared(int(file.Fd()), off, bytes)
 	if err != nil {
 		return nil, fmt.Errorf("fabric: map %d bytes of %s: %w", bytes, file.Name(), err)
 	}
-	return &Memory{file: file, off: off, data: data}, nil
+	return &Memory{file: file, off: off, data: data, whole: whole}, nil
 }
 
 func wholePages(bytes int) (int, error) {
@@ -108,7 +109,7 @@ func (m *Memory) Close() error {
 	if m.closed.Swap(true) {
 		return nil
 	}
-	err := unix.Munmap(m.data)
+	err := m.whole.unmap()
 	m.data = nil
 	return errors.Join(err, m.file.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"unsafe"
 
 	"github.com/ostrodb/ostro/fabric"
 )
@@ -47,5 +48,42 @@ func TestAMappedFileKeepsWhatIsStored(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(path); string(got[4096:4100]) != "kept" {
 		t.Fatalf("the file has %q", got[4096:4100])
+	}
+}
+
+func TestALargeMappingLiesInMemoryAsInItsFile(t *testing.T) {
+	const large, off, bytes = 2 << 20, 64 << 10, 5<<20 + 4096
+	path := filepath.Join(t.TempDir(), "f")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := f.Truncate(off + bytes); err != nil {
+		t.Fatal(err)
+	}
+	m, err := fabric.MapFile(f, off, bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.PreferLarge()
+	b := m.Bytes()
+	if at := uintptr(unsafe.Pointer(&b[0])); at%large != off || len(b) != bytes || m.Offset() != off {
+		t.Fatalf("%d bytes at %x for offset %d", len(b), at, m.Offset())
+	}
+	b[0], b[bytes-1] = 1, 2
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range got {
+		if want := map[int]byte{off: 1, off + bytes - 1: 2}[i]; i%4096 == 0 || i%4096 == 4095 {
+			if c != want {
+				t.Fatalf("byte %d of the file is %d, want %d", i, c, want)
+			}
+		}
 	}
 }

@@ -112,8 +112,9 @@ func (r *replica) leaveBuffer() error {
 type held struct {
 	info    ReplicaInfo
 	closing Closing
-	bytes   []byte // those that may count; after load
-	pinned  bool   // they are the buffer's own, not a copy
+	bytes   []byte   // those that may count; after load
+	pinned  bool     // they are the buffer's own, not a copy
+	places  []placed // of a closed one's entries, if somebody has looked already
 
 	replica *replica
 	buf     *buffer // nil if it is on disk

@@ -38,6 +38,10 @@ type buffer struct {
 // the collector, and all others with it.
 const zeroStep = 64 << 10
 
+// populateStep is how many bytes are asked for at a time: the kernel holds the
+// address space's lock meanwhile.
+const populateStep = 1 << 20
+
 // createBuffer makes a file of zeroes on the disk and in memory.
 func createBuffer(path string, segmentBytes uint32) (*buffer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -96,7 +100,9 @@ func openBuffer(path string) (b *buffer, ok bool, err error) {
 }
 
 func (b *buffer) mapData(bytes uint32) (err error) {
-	b.mem, err = fabric.MapFile(b.file, dataOffset, int(bytes))
+	if b.mem, err = fabric.MapFile(b.file, dataOffset, int(bytes)); err == nil {
+		b.mem.PreferLarge()
+	}
 	return err
 }
 
@@ -144,8 +150,8 @@ func (b *buffer) zero() error {
 // cold one. Systems that cannot do that find them on the way.
 func (b *buffer) populate() {
 	data := b.data()
-	for at := 0; at < len(data); at += zeroStep {
-		if unix.Madvise(data[at:min(at+zeroStep, len(data))], unix.MADV_POPULATE_READ) != nil {
+	for at := 0; at < len(data); at += populateStep {
+		if unix.Madvise(data[at:min(at+populateStep, len(data))], unix.MADV_POPULATE_READ) != nil {
 			return
 		}
 	}

@@ -47,15 +47,15 @@ func (b *Backup) fetch(r *replica, q *FetchRequest, c *peer.Call) (a FetchAnswer
 	case err != nil:
 		return a, err
 	case h.buf == nil:
-		v := b.shelf.borrow(&h)
+		v := b.shelf.borrow(&h, c.From)
 		defer b.shelf.giveBack(v)
-		err = v.err
-	default:
-		memory := segmentMemory.Get().(*[]byte)
-		defer segmentMemory.Put(memory)
-		if err = h.load(*memory); !h.pinned {
-			*memory = h.bytes
+		if err = v.err; err == nil && !q.Whole {
+			h.places = v.placed(b.o.Place)
 		}
+	default:
+		memory, returned := b.shelf.lend(len(h.buf.data()))
+		defer returned()
+		err = h.load(memory.bytes)
 	}
 	if err != nil {
 		return a, err
@@ -112,10 +112,17 @@ func (b *Backup) send(q *FetchRequest, h *held, c *peer.Call) (a FetchAnswer, er
 		err = sendWhole(h.bytes[:ext.End], &a, c)
 		return a, err
 	}
+	places := h.places
+	if places == nil { // Its bytes were not known to be whole before.
+		places = placesIn(h.bytes[:ext.End], b.o.Place)
+	}
 	p := parts{call: c, answer: &a}
-	for _, e := range record.Entries(h.bytes[:ext.End]) {
-		if place, ok := b.o.Place(e); ok && contains(q.Ranges, place) {
-			if err := p.add(e.Bytes()); err != nil {
+	for _, e := range places {
+		if int(e.off) >= ext.End {
+			break
+		}
+		if contains(q.Ranges, e.place) {
+			if err := p.add(record.PtrOf(h.bytes[e.off:]).Bytes()); err != nil {
 				return a, err
 			}
 		}

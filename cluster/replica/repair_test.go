@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -253,6 +254,9 @@ func TestWithTooFewNodesThereAreFewerCopiesUntilTheyReturn(t *testing.T) {
 	})
 }
 
+// replicaFiles are the names of replicas that are whole, not of those being written.
+var replicaFiles = strings.Repeat("?", 16) + "-" + strings.Repeat("?", 16)
+
 func TestAReplicaThatWentBadIsMadeAnew(t *testing.T) {
 	c := newCluster(t, 3, 2, testSegment)
 	w := newWriter(t, testSegment)
@@ -265,7 +269,7 @@ func TestAReplicaThatWentBadIsMadeAnew(t *testing.T) {
 	var path string
 	eventually(t, "a closed replica is on disk", func() bool {
 		for id, n := range c.nodes {
-			if files, _ := filepath.Glob(filepath.Join(n.dir, "replicas", "*")); len(files) > 0 {
+			if files, _ := filepath.Glob(filepath.Join(n.dir, "replicas", replicaFiles)); len(files) > 0 {
 				victim, path = id, files[0]
 				return true
 			}

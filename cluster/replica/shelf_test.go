@@ -30,7 +30,7 @@ func TestHeirsShareWhatOneOfThemRead(t *testing.T) {
 	h := onDisk(t, 1)
 	var s shelf
 	first, second := h, h
-	v := s.borrow(&first)
+	v := s.borrow(&first, "n1")
 	if v.err != nil || Sum(first.bytes) != h.closing.Sum {
 		t.Fatal(v.err, "or other bytes")
 	}
@@ -38,7 +38,7 @@ func TestHeirsShareWhatOneOfThemRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.giveBack(v)
-	w := s.borrow(&second)
+	w := s.borrow(&second, "n2")
 	defer s.giveBack(w)
 	if w.err != nil || Sum(second.bytes) != h.closing.Sum {
 		t.Fatal("it was read again:", w.err)
@@ -48,7 +48,7 @@ func TestHeirsShareWhatOneOfThemRead(t *testing.T) {
 func TestAShelfIsEmptyAMomentAfterTheLastFetch(t *testing.T) {
 	h := onDisk(t, 1)
 	var s shelf
-	s.giveBack(s.borrow(&h))
+	s.giveBack(s.borrow(&h, "n1"))
 	for until := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
 		n := len(s.list)
@@ -68,7 +68,7 @@ func TestAShelfKeepsFewAndNoneThatCouldNotBeRead(t *testing.T) {
 	if err := os.WriteFile(bad.path, []byte("damage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v := s.borrow(&bad)
+	v := s.borrow(&bad, "n1")
 	if v.err == nil {
 		t.Fatal("damage was not noticed")
 	}
@@ -82,7 +82,7 @@ func TestAShelfKeepsFewAndNoneThatCouldNotBeRead(t *testing.T) {
 		for range 2 {
 			all.Go(func() {
 				h := h
-				v := s.borrow(&h)
+				v := s.borrow(&h, "n1")
 				defer s.giveBack(v)
 				if v.err != nil || Sum(h.bytes) != h.closing.Sum {
 					t.Errorf("segment %d of %s: %v, or other bytes", id, filepath.Base(h.path), v.err)
@@ -96,4 +96,42 @@ func TestAShelfKeepsFewAndNoneThatCouldNotBeRead(t *testing.T) {
 	if len(s.list) > shelfVolumes {
 		t.Fatalf("%d segments are kept", len(s.list))
 	}
+}
+
+func TestAVolumeGoesWhenAllHeirsHadItAndItsMemoryIsUsedAgain(t *testing.T) {
+	one, two := onDisk(t, 1), onDisk(t, 2)
+	var s shelf
+	first := s.borrow(&one, "n1")
+	s.giveBack(first)
+	if len(s.list) != 1 {
+		t.Fatal("it went while others may come")
+	}
+	again := one
+	s.giveBack(s.borrow(&again, "n2"))
+	if len(s.list) != 0 {
+		t.Fatal("both heirs had it, and it is kept")
+	}
+	v := s.borrow(&two, "n1")
+	defer s.giveBack(v)
+	if v.memory != first.memory {
+		t.Error("the next one was read to other memory")
+	}
+	if Sum(v.bytes) != two.closing.Sum {
+		t.Error("and it has other bytes")
+	}
+}
+
+func TestMemoryThatIsTooSmallIsNotUsed(t *testing.T) {
+	var m memories
+	small := m.take(100)
+	m.give(small)
+	large := m.take(3 * largePage)
+	defer m.clear()
+	if large == small || len(large.bytes) < 3*largePage {
+		t.Fatalf("%d bytes for %d", len(large.bytes), 3*largePage)
+	}
+	if got := m.take(1); got != small {
+		t.Error("what is large enough was not used again")
+	}
+	m.give(large)
 }

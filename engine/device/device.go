@@ -94,6 +94,11 @@ type File interface {
 	Close() error
 }
 
+// Filler is a File that can be filled with its zeroes before it is mapped: the system then keeps it in larger
+// pieces, and Map takes a fraction of the time. A sync of a few stores writes these pieces whole, so it is not for who
+// syncs per batch. On a File that was not just created it does nothing.
+type Filler interface{ Fill() error }
+
 // Stream is metadata being written. Nothing is visible before Commit; Close
 // without Commit aborts, and is harmless after either.
 type Stream interface {

@@ -90,7 +90,9 @@ func (d *Disk) Create(id record.SegmentID, bytes int) (File, error) {
 		_ = os.Remove(path)
 		return nil, d.explain("sync directory", d.segments, err)
 	}
-	return d.file(f, id, path, int64(bytes)), nil
+	df := d.file(f, id, path, int64(bytes))
+	df.fresh = true
+	return df, nil
 }
 
 // allocate gives f its space and then its name.

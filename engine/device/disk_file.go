@@ -29,10 +29,14 @@ type diskFile struct {
 	mu       sync.Mutex // guards what follows
 	mapping  []byte
 	writable bool
+	fresh    bool // it is as Create made it
 	closed   bool
 }
 
-var _ File = (*diskFile)(nil)
+var (
+	_ File   = (*diskFile)(nil)
+	_ Filler = (*diskFile)(nil)
+)
 
 func (d *Disk) file(f *os.File, id record.SegmentID, path string, size int64) *diskFile {
 	df := &diskFile{f: f, disk: d, id: id, path: path}
@@ -53,8 +57,25 @@ func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
 	if err := checkRange(f.path, off, len(p), f.Size()); err != nil {
 		return 0, err
 	}
+	f.mu.Lock()
+	f.fresh = false
+	f.mu.Unlock()
 	n, err := f.f.WriteAt(p, off)
 	return n, f.pass("write", err)
+}
+
+// Fill writes the zeroes of a new segment to the page cache.
+func (f *diskFile) Fill() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return fmt.Errorf("fill %s: %w", f.path, errClosed)
+	}
+	if !f.fresh {
+		return nil
+	}
+	f.fresh = false
+	return f.pass("fill", writeZeros(f.f, f.Size()))
 }
 
 func (f *diskFile) Map() ([]byte, error) { return f.mapAs(true) }
@@ -78,7 +99,7 @@ func (f *diskFile) mapAs(writable bool) ([]byte, error) {
 	if err != nil {
 		return nil, f.disk.explain("map", f.path, err)
 	}
-	f.mapping, f.writable = m, writable
+	f.mapping, f.writable, f.fresh = m, writable, false
 	return m, nil
 }
 

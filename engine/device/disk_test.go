@@ -338,3 +338,42 @@ func ExampleOpenDisk() {
 	fmt.Println(f.Sync(), f.Size())
 	// Output: <nil> 8388608
 }
+
+func TestOnlyANewSegmentIsFilled(t *testing.T) {
+	d := openDisk(t, t.TempDir())
+	fill := func(f device.File) { must(t, f.(device.Filler).Fill()) }
+	f, err := d.Create(1, segmentBytes)
+	must(t, err)
+	fill(f)
+	m, err := f.Map()
+	must(t, err)
+	if i := strings.IndexFunc(string(m), func(c rune) bool { return c != 0 }); i >= 0 || len(m) != segmentBytes {
+		t.Fatalf("%d bytes, and byte %d is not zero", len(m), i)
+	}
+	copy(m[5000:], "kept")
+	fill(f)
+	if string(m[5000:5004]) != "kept" {
+		t.Fatal("a mapped segment was filled")
+	}
+	must(t, f.Close())
+	if f.(device.Filler).Fill() == nil {
+		t.Fatal("a closed file was filled")
+	}
+	g, err := d.Open(1)
+	must(t, err)
+	fill(g)
+	written, err := d.Create(2, segmentBytes)
+	must(t, err)
+	_, err = written.WriteAt([]byte("kept"), 5000)
+	must(t, err)
+	fill(written)
+	for _, f := range []device.File{g, written} {
+		got := make([]byte, 4)
+		_, err = f.ReadAt(got, 5000)
+		must(t, err)
+		if string(got) != "kept" {
+			t.Fatalf("%s was filled, though it was written to", f.Path())
+		}
+		must(t, f.Close())
+	}
+}

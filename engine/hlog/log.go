@@ -60,7 +60,9 @@ type Options struct {
 	Replicator Replicator
 	// Ready, if set, is called when a segment with room elsewhere became ready to be
 	// appended to, and when none will any more.
-	Ready  func()
+	Ready func()
+	// Busy, if set, tells whether settling is to wait, for a while.
+	Busy   func() bool
 	Epoch  *epoch.Table
 	Now    func() int64
 	Logger *slog.Logger

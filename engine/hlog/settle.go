@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"time"
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -39,7 +40,7 @@ func (l *Log) settleLoop() {
 		case <-l.stop:
 			return
 		case s := <-l.settle:
-			if !l.awaitCopied(s.batch, l.stop) {
+			if !l.awaitCopied(s.batch, l.stop) || !l.awaitCalm() {
 				continue // It is copied from where it is.
 			}
 			if err := l.settleSegment(s); err != nil {
@@ -47,6 +48,25 @@ func (l *Log) settleLoop() {
 			}
 		}
 	}
+}
+
+const (
+	// settleLook is how often settling that waits looks whether it may go on.
+	settleLook = 50 * time.Millisecond
+	// settleBacklog is how many segments may wait for it: no haste lasts so long that
+	// it would be for nothing.
+	settleBacklog = 256
+)
+
+// awaitCalm waits while others need the cores for what somebody waits for; false if the
+// log ends first.
+func (l *Log) awaitCalm() bool {
+	for l.opts.Busy != nil && l.opts.Busy() && len(l.settle) < settleBacklog {
+		if !l.pause(settleLook) {
+			return false
+		}
+	}
+	return true
 }
 
 func (l *Log) settleSegment(s *Segment) error {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 	"unsafe"
+
+	"github.com/ostrodb/ostro/engine/device"
 )
 
 // prepareSpares keeps segments ready, so that a head seldom waits for memory or
@@ -87,7 +89,7 @@ func (l *Log) mapFile(s *Segment) error {
 	if err != nil {
 		return fmt.Errorf("open segment %d: %w", s.ID, err)
 	}
-	mapping, err := f.Map()
+	mapping, err := l.mapNew(f)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.file = f
@@ -106,6 +108,16 @@ func (l *Log) mapFile(s *Segment) error {
 	at.setState(stateLogged)
 	at.setBase(unsafe.Pointer(&mapping[0]))
 	return nil
+}
+
+// mapNew maps a new file. If few syncs will follow it gets larger pages.
+func (l *Log) mapNew(f device.File) ([]byte, error) {
+	if z, can := f.(device.Filler); can && !l.opts.SyncEach {
+		if err := z.Fill(); err != nil {
+			return nil, err
+		}
+	}
+	return f.Map()
 }
 
 // takeFrame gives s plain memory.

@@ -1,0 +1,41 @@
+package hlog
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestSettlingWaitsWhileOthersNeedTheCores(t *testing.T) {
+	l, _ := loggedLog(t, 1)
+	var calm atomic.Bool
+	var asked atomic.Int64
+	l.opts.Busy = func() bool {
+		asked.Add(1)
+		return !calm.Load()
+	}
+	l.Start()
+	appendTo(t, l.Head(0))
+	s := l.Segments()[0]
+	l.Head(0).Rotate()
+	settled := func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return s.mapping == nil && s.frame != nil
+	}
+	await(t, "settling to ask", func() bool { return asked.Load() > 2 })
+	if settled() {
+		t.Fatal("it did not wait")
+	}
+	calm.Store(true)
+	await(t, "the segment to settle", settled)
+}
+
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("waited for %s in vain", what)
+		}
+	}
+}
