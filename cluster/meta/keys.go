@@ -13,6 +13,8 @@ const (
 	keyMap          = "map"
 	keySecret       = "secret"
 	keyTableCounter = "counters/table"
+	keyBalancer     = "balancer"
+	keyDecision     = "decision"
 
 	keyMigrationCounter = "counters/migration"
 

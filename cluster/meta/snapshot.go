@@ -32,6 +32,8 @@ type Snapshot struct {
 	Coordinator view.NodeID
 	Marks       map[view.NodeID]Marks
 	Wishes      map[view.NodeID]Wish
+	Balancer    Balancer
+	Decision    Decision // the balancer's last; zero if there was none
 	// Progress of recoveries, by log and by who tells of it.
 	Progress map[record.LogID]map[string]Progress
 	// Moves is the progress of migrations.
@@ -160,6 +162,8 @@ func (s *Snapshot) decode(key string, value []byte) error {
 		return json.Unmarshal(value, &s.Settings)
 	case key == keyMap:
 		return json.Unmarshal(value, &s.Map)
+	case key == keyBalancer, key == keyDecision:
+		return s.decodeBalancer(key, value)
 	case key == keyTableCounter:
 		return json.Unmarshal(value, &s.lastTable)
 	case key == keyMigrationCounter:
