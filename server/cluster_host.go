@@ -167,6 +167,7 @@ func (h *host) openPeers() (err error) {
 		return err
 	}
 	h.peers.Handle(MethodStatus, h.answerStatus)
+	h.peers.Handle(MethodLoad, h.answerLoad)
 	if err := h.openBackup(); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/engine/store"
@@ -26,6 +27,7 @@ type life struct {
 	id     identity
 	log    *slog.Logger
 	gate   *gate
+	heat   *balance.Meter // what clients do, by slot
 	ledger ledger
 
 	primary atomic.Pointer[replica.Primary]
@@ -64,7 +66,7 @@ func (h *host) beginOnce() (*life, error) {
 	if err := h.settleLog(); err != nil {
 		return nil, err
 	}
-	l := &life{host: h, id: h.id, log: h.log, opened: make(chan struct{})}
+	l := &life{host: h, id: h.id, log: h.log, opened: make(chan struct{}), heat: balance.NewMeter()}
 	l.ctx, l.cancel = context.WithCancelCause(h.ctx)
 	l.ended = l.ctx.Done()
 	l.gate = newGate(h.self, h.cache.Snapshot())
@@ -252,7 +254,7 @@ func (l *life) openDoors() error {
 	if n.cfg.Native {
 		native, err := session.New(l.store, session.Options{
 			Gate: nativeGate{l.gate}, Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
-			Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
+			Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
 		})
 		if err != nil {
 			return err
@@ -260,7 +262,7 @@ func (l *life) openDoors() error {
 		l.native = native
 	}
 	c := n.cfg.redisConfig(n.log)
-	c.Cluster, c.Proxy = redisGate{l.gate}, n.cfg.Proxy
+	c.Cluster, c.Proxy, c.Heat = redisGate{l.gate}, n.cfg.Proxy, l.heat
 	front, err := redis.New(l.store, c)
 	if err != nil {
 		return err

@@ -28,4 +28,5 @@ func (l *life) hold(m *meta.Member) {
 		}
 	})
 	l.tasks.Go(func() { l.inherit(ctx, m) })
+	l.tasks.Go(func() { l.balance(ctx, m) })
 }

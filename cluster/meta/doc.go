@@ -14,6 +14,8 @@
 //	PREFIX/recoveries/LOG      Recovery
 //	PREFIX/coordinator/LEASE   who is, or wants to be, coordinator
 //	PREFIX/marks/ID            Marks of a node
+//	PREFIX/balancer            Balancer, as an operator wants it
+//	PREFIX/decision            Decision of the balancer, its last
 //	PREFIX/wishes/ID           Wish of an operator, for the coordinator
 //	PREFIX/progress/LOG/WHO    Progress of a recovery, by heir or coordinator
 //

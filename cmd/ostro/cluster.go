@@ -30,7 +30,7 @@ that dies is replaced by the others within seconds, and no acknowledged write is
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newClusterDev(), newClusterStatus(), newClusterAdd(), newClusterDrain(), newClusterRemove(), newClusterEtcd())
+	cmd.AddCommand(newClusterDev(), newClusterStatus(), newClusterAdd(), newClusterDrain(), newClusterRemove(), newClusterBalance(), newClusterEtcd())
 	return cmd
 }
 

@@ -58,6 +58,7 @@ var Rungs = []string{
 	"cluster/group",
 	"cluster/txn",
 	"cluster/migrate",
+	"cluster/balance",
 
 	"tenant",
 	"tenant/sched",

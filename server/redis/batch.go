@@ -50,6 +50,9 @@ func (l *loop) enbatch(c *conn, cmd *command, args [][]byte, pos, size int) bool
 			return l.single(c, cmd, args, pos, size)
 		}
 		l.expose(c)
+		if l.noting != nil {
+			l.noting.Note(b.keys[b.n].Place)
+		}
 	}
 	op := &b.ops[b.n]
 	op.c, op.pos, op.set = c, pos, len(args) == 3

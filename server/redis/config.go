@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/ostrodb/ostro/cluster/balance"
 )
 
 // Config is what an operator decides about the Redis front door. The zero
@@ -33,6 +35,8 @@ type Config struct {
 
 	// Cluster makes the server a node of a cluster; default nil, a server on its own.
 	Cluster Cluster
+	// Heat, if there is one, is told which slots of the cluster are used.
+	Heat *balance.Meter
 	// ClusterWait is how long a command waits for a range that is being recovered before
 	// it fails with CLUSTERDOWN; default 30 s.
 	ClusterWait time.Duration

@@ -29,6 +29,9 @@ func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
 		if data && !queued {
 			l.expose(c)
 		}
+		if l.noting != nil && rt.slot >= 0 {
+			l.noting.Note(rt.place)
+		}
 		return true
 	}
 	return false

@@ -22,6 +22,7 @@ type leaseView struct {
 func (l *loop) enterCluster(cluster Cluster) {
 	l.routing = cluster.Routing()
 	l.call.routing = l.routing
+	l.noting = l.gauge.Begin()
 	if !l.lease.alive || l.now-l.lease.asked >= leaseMillis {
 		l.stillAlive()
 	}

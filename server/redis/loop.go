@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/balance"
 	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/engine/store"
@@ -70,6 +71,8 @@ type loop struct {
 	moved      atomic.Bool // the durable mark moved
 
 	routing   *Routing // of this round; nil: no cluster
+	gauge     *balance.Gauge
+	noting    *balance.Gauge // gauge in rounds that are looked at, else nil
 	lease     leaseView
 	exposed   bool               // replies of this round tell of data
 	waiting   []*conn            // until the routing changes
@@ -119,6 +122,7 @@ func (s *Server) newLoop(id int) (*loop, error) {
 		return nil, err
 	}
 	l.call = call{srv: s, ss: sess}
+	l.gauge = s.cfg.Heat.Gauge()
 	sess.Notify(l.durableMoved)
 	l.tally.init()
 	l.load.start()
@@ -151,6 +155,7 @@ func (l *loop) release() {
 	l.closeLinks()
 	l.abandonParked()
 	l.closeListeners()
+	l.srv.cfg.Heat.Drop(l.gauge)
 	l.sess.Close()
 	l.poller.close()
 }

@@ -56,6 +56,7 @@ func (w *worker) begin() {
 	w.sess.Begin()
 	w.routing = w.srv.gate.Routing() // Under the guard; see Gate.
 	w.all = w.routing.all()
+	w.noting = w.gauge.Begin()
 }
 
 // finish seals what the round wrote and closes it.
@@ -147,6 +148,9 @@ func (w *worker) look32(ops *wire.Ops) (n int, err error) {
 		}
 		if int(op.Table) < w.srv.databases {
 			w.sess.Name(&w.keys[n], int(op.Table), op.Key)
+			if w.noting != nil {
+				w.noting.Note(w.keys[n].Place)
+			}
 		} else {
 			w.keys[n] = store.Key{}
 		}

@@ -28,6 +28,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/wire"
 )
@@ -36,6 +37,8 @@ import (
 type Options struct {
 	// Gate tells what may be served; nil is Alone.
 	Gate Gate
+	// Heat, if there is one, is told which slots are used.
+	Heat *balance.Meter
 	// Password is what clients must give; empty: none is asked for.
 	Password string
 	// Protected refuses clients from other machines while there is no password.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/wire"
 )
@@ -29,9 +30,11 @@ type worker struct {
 
 	// The round.
 	routing *Routing
-	all     bool       // every place may be served
-	on      target     // whose operation it is
-	outs    []outgoing // of a round that goes on with what waited
+	all     bool // every place may be served
+	gauge   *balance.Gauge
+	noting  *balance.Gauge // gauge in rounds that are looked at, else nil
+	on      target         // whose operation it is
+	outs    []outgoing     // of a round that goes on with what waited
 
 	ops   [window]wire.Op
 	keys  [window]store.Key
@@ -78,7 +81,7 @@ func (s *Server) newWorker() (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{srv: s, sess: sess, wake: make(chan struct{}, 1)}
+	w := &worker{srv: s, sess: sess, wake: make(chan struct{}, 1), gauge: s.opts.Heat.Gauge()}
 	w.rmw.step, w.rmw.effect = w.rmw.next, w.rmw.outcome
 	sess.Notify(func() {
 		w.box.moved.Store(true)
@@ -162,6 +165,7 @@ func (w *worker) end() {
 			p.fetch.Release()
 		}
 	}
+	w.srv.opts.Heat.Drop(w.gauge)
 	w.sess.Close()
 }
 

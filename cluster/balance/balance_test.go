@@ -1,0 +1,242 @@
+package balance_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ostrodb/ostro/cluster/balance"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// world is a cluster whose clients use slots with given frequencies.
+type world struct {
+	t     *testing.T
+	rng   *rand.Rand
+	m     view.Map
+	nodes []view.NodeID
+	rates []float64 // by slot
+	bytes map[view.NodeID]float64
+}
+
+func newWorld(t *testing.T, seed uint64, nodes int, rates []float64) *world {
+	t.Helper()
+	w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 1)), rates: rates, bytes: map[view.NodeID]float64{}}
+	for i := range nodes {
+		w.nodes = append(w.nodes, view.NodeID(fmt.Sprintf("n%d", i+1)))
+	}
+	m, err := view.Initial(w.nodes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.m = m
+	return w
+}
+
+// loads is what nodes would measure: each slot's operations scatter as if they
+// came by chance.
+func (w *world) loads(scatter bool) []balance.Load {
+	all := make([]balance.Load, len(w.nodes))
+	at := map[view.NodeID]*balance.Load{}
+	for i, n := range w.nodes {
+		all[i] = balance.Load{Node: n, Ops: make([]float64, balance.Slots), Bytes: w.bytes[n]}
+		at[n] = &all[i]
+	}
+	for _, span := range w.m.Slots() {
+		for slot := span.First; ; slot++ {
+			rate := w.rates[slot]
+			if scatter && rate > 0 {
+				rate = max(0, rate+math.Sqrt(rate)*w.rng.NormFloat64())
+			}
+			at[span.Owners[0]].Ops[slot] = rate
+			if slot == span.Last {
+				break
+			}
+		}
+	}
+	return all
+}
+
+func (w *world) apply(p balance.Plan) {
+	w.t.Helper()
+	for _, m := range p.Moves {
+		next, err := w.m.Apply(view.Move{Ranges: m.Ranges, From: m.From, To: m.To})
+		if err != nil {
+			w.t.Fatalf("%+v: %v", m, err)
+		}
+		w.m = next
+	}
+}
+
+// ratio is how many times the average the fullest node carries.
+func (w *world) ratio() float64 {
+	var sums []float64
+	total := 0.0
+	for _, l := range w.loads(false) {
+		sum := 0.0
+		for _, ops := range l.Ops {
+			sum += ops
+		}
+		sums, total = append(sums, sum), total+sum
+	}
+	return slices.Max(sums) / (total / float64(len(sums)))
+}
+
+// zipf is a million keys, used as YCSB's clients use them, that lie in slots by chance.
+func zipf(seed uint64, theta, perSecond float64) []float64 {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	rates := make([]float64, balance.Slots)
+	sum := 0.0
+	for i := range 1_000_000 {
+		r := 1 / math.Pow(float64(i+1), theta)
+		rates[rng.IntN(balance.Slots)] += r
+		sum += r
+	}
+	for slot := range rates {
+		rates[slot] *= perSecond / sum
+	}
+	return rates
+}
+
+func TestSkewedLoadBecomesEvenAndThenNothingMoves(t *testing.T) {
+	for seed := range uint64(12) {
+		rates := zipf(seed, 0.99, 100_000)
+		for slot := range 3000 {
+			rates[slot] *= 4 // Neighbours that are used more, as by a new customer.
+		}
+		w := newWorld(t, seed, 4, rates)
+		judge := balance.NewJudge(balance.Policy{})
+		before, moves := w.ratio(), 0
+		for range 30 {
+			p := judge.Sample(w.m, w.loads(true), false)
+			w.apply(p)
+			moves += len(p.Moves)
+		}
+		if r := w.ratio(); r > 1.3 {
+			t.Errorf("seed %d: the fullest node still carries %.2f times the average, %.2f before, after %d moves", seed, r, before, moves)
+		}
+		for range 50 {
+			if p := judge.Sample(w.m, w.loads(true), false); len(p.Moves) > 0 {
+				t.Fatalf("seed %d: it moves again, at a ratio of %.2f: %s", seed, w.ratio(), p.Why)
+			}
+		}
+	}
+}
+
+func TestNothingMovesForOneSampleOrWhileSomethingMoves(t *testing.T) {
+	rates := make([]float64, balance.Slots)
+	for slot := range 1000 {
+		rates[slot] = 100
+	}
+	w := newWorld(t, 1, 4, rates)
+	judge := balance.NewJudge(balance.Policy{Samples: 3})
+	for i, step := range []struct{ moving, moves bool }{
+		{false, false}, {false, false}, {true, false}, {false, false}, {false, false}, {false, true},
+	} {
+		if p := judge.Sample(w.m, w.loads(false), step.moving); (len(p.Moves) > 0) != step.moves {
+			t.Fatalf("sample %d: %+v", i, p)
+		}
+	}
+}
+
+func TestASlotThatIsUsedTooMuchIsExplainedNotMovedAboutForEver(t *testing.T) {
+	rates := make([]float64, balance.Slots)
+	rates[7], rates[9000] = 90_000, 1000
+	w := newWorld(t, 1, 4, rates)
+	for range 10 {
+		p := balance.Make(w.m, w.loads(false), balance.Policy{})
+		if len(p.Moves) == 0 {
+			if !strings.Contains(p.Why, "cannot be divided") {
+				t.Fatalf("it says %q", p.Why)
+			}
+			return
+		}
+		w.apply(p)
+	}
+	t.Fatal("it moves one slot about for ever")
+}
+
+func TestMovesTakeFewSlotsAndNeverCutOne(t *testing.T) {
+	rates := make([]float64, balance.Slots)
+	for slot := range rates {
+		rates[slot] = 1
+	}
+	for slot := 100; slot < 200; slot++ {
+		rates[slot] = 200
+	}
+	w := newWorld(t, 1, 4, rates)
+	p := balance.Make(w.m, w.loads(false), balance.Policy{})
+	if len(p.Moves) == 0 || p.Expected > 1.2 {
+		t.Fatalf("%+v", p)
+	}
+	for _, m := range p.Moves {
+		slots := m.Ranges.AtSlots()
+		if len(slots) > 60 {
+			t.Errorf("%d slots move where those that are hot would do: %s", len(slots), m.Why)
+		}
+		for _, s := range slots {
+			if s != view.SlotsRange(s.First.Slot(), s.First.Slot()) {
+				t.Errorf("slot %d is cut", s.First.Slot())
+			}
+		}
+	}
+}
+
+func TestIdleClustersAreBalancedBySpace(t *testing.T) {
+	w := newWorld(t, 1, 2, make([]float64, balance.Slots))
+	w.bytes["n1"] = 8 << 30
+	p := balance.Make(w.m, w.loads(false), balance.Policy{})
+	if len(p.Moves) != 1 || p.Moves[0].From != "n1" || math.Abs(p.Moves[0].Share-0.5) > 0.05 {
+		t.Fatalf("%+v", p)
+	}
+	w.bytes["n1"] = 8 << 20
+	if p := balance.Make(w.m, w.loads(false), balance.Policy{}); len(p.Moves) > 0 {
+		t.Fatalf("8 MiB are worth no move: %+v", p)
+	}
+}
+
+func TestNothingMovesToANodeThatIsFull(t *testing.T) {
+	rates := make([]float64, balance.Slots)
+	rates[0], rates[1] = 1000, 1000
+	w := newWorld(t, 1, 3, rates)
+	loads := w.loads(false)
+	loads[1].Full = true
+	for _, m := range balance.Make(w.m, loads, balance.Policy{}).Moves {
+		if m.To == "n2" {
+			t.Fatalf("%+v", m)
+		}
+	}
+	loads[2].Full = true
+	if p := balance.Make(w.m, loads, balance.Policy{}); len(p.Moves) > 0 || !strings.Contains(p.Why, "no other node") {
+		t.Fatalf("%+v", p)
+	}
+}
+
+// TestEveryMoveHelps plays random loads: a plan never makes the fullest node fuller, and
+// moves only what its node owns.
+func TestEveryMoveHelps(t *testing.T) {
+	for seed := range uint64(10) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		rates := make([]float64, balance.Slots)
+		for range 1 + rng.IntN(200) {
+			rates[rng.IntN(balance.Slots)] = math.Exp(rng.Float64() * 12)
+		}
+		w := newWorld(t, seed, 2+rng.IntN(6), rates)
+		half := view.Range{First: view.SlotsRange(5, 5).First, Last: view.SlotsRange(5, 5).First + record.Place(1)<<40}
+		if m, err := w.m.Assign(view.RangesOf(half), w.nodes[1]); err == nil {
+			w.m = m // A slot that is cut.
+		}
+		for range 20 {
+			before := w.ratio()
+			p := balance.Make(w.m, w.loads(false), balance.Policy{Moves: 1})
+			w.apply(p)
+			if after := w.ratio(); len(p.Moves) > 0 && after > before+1e-9 {
+				t.Fatalf("seed %d: from %.3f to %.3f by %+v", seed, before, after, p)
+			}
+		}
+	}
+}

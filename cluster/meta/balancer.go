@@ -1,0 +1,83 @@
+package meta
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+// BalancerMode is what a coordinator does about nodes that carry more than others.
+type BalancerMode string
+
+const (
+	BalancerOff    BalancerMode = "off"     // nothing
+	BalancerDryRun BalancerMode = "dry-run" // says what it would move
+	BalancerAuto   BalancerMode = "auto"    // moves it
+)
+
+// Balancer is how a cluster is kept even. The zero value is that of one nobody has decided on: dry-run.
+type Balancer struct {
+	Mode BalancerMode `json:"mode,omitempty"`
+	// Trigger is how many times the average the fullest node must carry; 0 is the default.
+	Trigger float64 `json:"trigger,omitempty"`
+	// Moves is how many ranges may be on their way at once for its sake; 0 is the default.
+	Moves int `json:"moves,omitempty"`
+}
+
+// Does is the mode that holds.
+func (b Balancer) Does() BalancerMode {
+	if b.Mode == "" {
+		return BalancerDryRun
+	}
+	return b.Mode
+}
+
+func (b Balancer) check() error {
+	switch b.Mode {
+	case BalancerOff, BalancerDryRun, BalancerAuto, "":
+	default:
+		return fmt.Errorf("there is no mode %q: use auto, dry-run or off", b.Mode)
+	}
+	if b.Trigger != 0 && b.Trigger < 1.05 {
+		return fmt.Errorf("a trigger of %v would never let the cluster rest: use 1.05 or more, or 0 for the default", b.Trigger)
+	}
+	if b.Moves < 0 {
+		return fmt.Errorf("%d moves at once are too few: use 1 or more, or 0 for the default", b.Moves)
+	}
+	return nil
+}
+
+// Decision is what a balancer last thought, for people to read. Nothing is decided by it.
+type Decision struct {
+	At    time.Time    `json:"at"`
+	By    view.NodeID  `json:"by"`
+	Mode  BalancerMode `json:"mode"`
+	Ratio float64      `json:"ratio"` // of the fullest node to the average
+	Why   string       `json:"why"`
+	Moves []string     `json:"moves,omitempty"` // what moves, or would
+}
+
+// SetBalancer says how the cluster is kept even from now on.
+func (s *Store) SetBalancer(ctx context.Context, b Balancer) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	_, _, err := s.change(ctx, nil, func(e *edit) error { return e.put(keyBalancer, b) })
+	return err
+}
+
+// Decided shows what this node's balancer thinks.
+func (m *Member) Decided(ctx context.Context, d Decision) error {
+	d.By = m.Node.ID
+	return m.change(ctx, func(e *edit) error { return e.put(keyDecision, d) })
+}
+
+func (s *Snapshot) decodeBalancer(key string, value []byte) error {
+	if key == keyBalancer {
+		return json.Unmarshal(value, &s.Balancer)
+	}
+	return json.Unmarshal(value, &s.Decision)
+}

@@ -1,0 +1,183 @@
+package server
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/balance"
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+// The coordinator's node asks all nodes what their clients do, and has ranges moved from
+// those that carry much more than others. See package balance for when and which.
+
+const (
+	// MethodLoad is the call that a node answers with a loadAnswer, and with operations by
+	// slot since the last such call.
+	MethodLoad = "node.load"
+	// balanceEvery is how often nodes are asked. A sample must be long enough to tell load from chance.
+	balanceEvery = 2 * time.Second
+	// tellDecisionEvery is how often a decision is written down that is much like the last.
+	tellDecisionEvery = 30 * time.Second
+)
+
+// loadAnswer is the rest of what a node says of its load.
+type loadAnswer struct {
+	Bytes int64 `json:"bytes"`
+}
+
+// slotLoadBytes is a slot and its operations a second, as they go over the wire.
+const slotLoadBytes = 2 + 4
+
+func appendLoad(b []byte, ops []float64) []byte {
+	for slot, rate := range ops {
+		if rate > 0 {
+			b = binary.LittleEndian.AppendUint16(b, uint16(slot))
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(rate)))
+		}
+	}
+	return b
+}
+
+// decodeLoad reads what appendLoad wrote.
+func decodeLoad(b []byte) ([]float64, error) {
+	ops := make([]float64, balance.Slots)
+	if len(b)%slotLoadBytes != 0 {
+		return nil, fmt.Errorf("a load of %d bytes is no list of slots", len(b))
+	}
+	for ; len(b) > 0; b = b[slotLoadBytes:] {
+		slot, rate := binary.LittleEndian.Uint16(b), float64(math.Float32frombits(binary.LittleEndian.Uint32(b[2:])))
+		if int(slot) >= balance.Slots || !(rate >= 0) || math.IsInf(rate, 1) {
+			return nil, fmt.Errorf("a load says %v operations a second in slot %d", rate, slot)
+		}
+		ops[slot] = rate
+	}
+	return ops, nil
+}
+
+// answerLoad tells what this node carries.
+func (h *host) answerLoad(_ context.Context, _ *peer.Call) (any, []byte, error) {
+	l := h.life.Load()
+	if l == nil || l.store == nil {
+		return loadAnswer{}, nil, nil
+	}
+	return loadAnswer{l.store.Metrics().LiveBytes}, appendLoad(nil, l.heat.Take()), nil
+}
+
+// balance keeps the cluster even, in whatever terms this node is the coordinator, for as long as
+// it is a member.
+func (l *life) balance(ctx context.Context, m *meta.Member) {
+	b := balancer{life: l, member: m}
+	tick := time.NewTicker(balanceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		s := l.cache.Snapshot()
+		if s.Coordinator != l.id.Node || s.Balancer.Does() == meta.BalancerOff {
+			b.judge = nil
+			continue
+		}
+		b.look(ctx, s)
+	}
+}
+
+// balancer is what a coordinator has seen so far.
+type balancer struct {
+	*life
+	member *meta.Member
+	judge  *balance.Judge
+	policy balance.Policy
+	told   meta.Decision
+}
+
+// look takes one sample, and acts on it.
+func (b *balancer) look(ctx context.Context, s *meta.Snapshot) {
+	policy := balance.Policy{Trigger: s.Balancer.Trigger, Moves: s.Balancer.Moves}
+	if b.judge == nil || policy != b.policy {
+		b.judge, b.policy = balance.NewJudge(policy), policy
+	}
+	loads, err := b.loads(ctx, s)
+	if err != nil {
+		b.judge = nil // What comes next would be of another span of time.
+		return
+	}
+	plan := b.judge.Sample(s.Map, loads, unsettled(s))
+	b.tell(ctx, s, plan)
+	if s.Balancer.Does() != meta.BalancerAuto {
+		return
+	}
+	for _, m := range plan.Moves {
+		made, err := b.meta.Migrate(ctx, meta.MigrationRequest{Source: m.From, Target: m.To, Ranges: m.Ranges, Why: "balancer: " + m.Why})
+		if err != nil {
+			b.log.Warn("the balancer could not move a range", "why", err, "from", m.From, "to", m.To)
+			return
+		}
+		b.log.Info("the balancer moves a range", "migration", made.ID, "why", m.Why)
+	}
+}
+
+// unsettled tells whether the cluster is about to look different.
+func unsettled(s *meta.Snapshot) bool {
+	for _, m := range s.Migrations {
+		if !m.Stage.Ended() {
+			return true
+		}
+	}
+	return len(s.Recoveries)+len(s.Returns) > 0
+}
+
+// loads asks all nodes at once. If one does not answer there is no sample.
+func (b *balancer) loads(ctx context.Context, s *meta.Snapshot) ([]balance.Load, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	living := s.Living()
+	loads, errs := make([]balance.Load, len(living)), make([]error, len(living))
+	var all sync.WaitGroup
+	for i, n := range living {
+		all.Go(func() { loads[i], errs[i] = b.load(ctx, s, n) })
+	}
+	all.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return loads, nil
+}
+
+func (b *balancer) load(ctx context.Context, s *meta.Snapshot, n view.NodeID) (balance.Load, error) {
+	var answer loadAnswer
+	bulk, err := b.pool.Call(ctx, n, MethodLoad, nil, nil, &answer)
+	if err != nil {
+		return balance.Load{}, err
+	}
+	ops, err := decodeLoad(bulk)
+	return balance.Load{Node: n, Ops: ops, Bytes: float64(answer.Bytes), Full: s.Draining(n)}, err
+}
+
+// tell writes a decision down when there is news.
+func (b *balancer) tell(ctx context.Context, s *meta.Snapshot, p balance.Plan) {
+	d := meta.Decision{At: time.Now().UTC(), Mode: s.Balancer.Does(), Ratio: p.Ratio, Why: p.Why}
+	for _, m := range p.Moves {
+		d.Moves = append(d.Moves, m.Why)
+	}
+	if len(d.Moves) == 0 && d.At.Sub(b.told.At) < tellDecisionEvery && d.Mode == b.told.Mode {
+		return
+	}
+	if len(d.Moves) > 0 && d.Mode == meta.BalancerDryRun && d.At.Sub(b.told.At) >= tellDecisionEvery {
+		b.log.Info("the balancer would move ranges; `ostro cluster balance auto` lets it", "why", d.Why)
+	}
+	if err := b.member.Decided(ctx, d); err == nil {
+		b.told = d
+	}
+}
