@@ -71,6 +71,9 @@ func (s *routeSearch) command(cmd *command, args [][]byte) {
 	if sub := cmd.subcommand(args); sub != nil {
 		cmd = sub
 	}
+	if cmd.flags&flagMovableKeys != 0 {
+		return // Its handler sees to its keys.
+	}
 	if cmd.first == 0 {
 		s.whole = s.whole || cmd.onDatabase()
 		return
