@@ -18,7 +18,7 @@ type Metrics struct {
 	Forwarded           int64 // commands that a proxy sent to their owners
 	ForwardsLost        int64 // clients closed because nobody knows what became of a forwarded write
 	Replies             ReplyTimes
-	ActiveLoops         int   // the first so many of Loops serve now
+	ActiveLoops         int // the first so many of Loops serve now
 	Loops               []LoopMetrics
 }
 
