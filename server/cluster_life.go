@@ -11,6 +11,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
@@ -41,6 +42,8 @@ type life struct {
 	closed sync.Once
 	drains atomic.Bool // it gives its keys away
 	heir   sync.Mutex  // held by who replays: of two leases in a row, one
+	// taking is held while an import of places begins, or an arrival: each knows of the other.
+	taking sync.Mutex
 }
 
 var (
@@ -231,6 +234,9 @@ func (l *life) openStore() error {
 	n := l.node
 	o := n.cfg.storeOptions(l.memory, n.loops(), n.log, n.report)
 	o.Dir, o.LogID, o.SegmentBytes, o.Cluster = l.id.logPath(), l.id.Log, l.settings.SegmentBytes, true
+	s := l.cache.Snapshot()
+	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
+	o.Owned = s.Holds(l.id.Node).Spans()
 	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err

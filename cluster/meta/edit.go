@@ -90,12 +90,12 @@ func (s *Store) change(ctx context.Context, f *fence, plan func(*edit) error) (*
 		if f != nil {
 			e.compares = append(e.compares, clientv3.Compare(clientv3.CreateRevision(s.prefix+f.key), "=", f.created))
 		}
-		resp, err := s.client.Txn(ctx).If(e.compares...).Then(e.ops...).Commit()
+		done, revision, err := s.kv.commit(ctx, e.compares, e.ops)
 		if err != nil {
 			return seen, 0, fmt.Errorf("change the cluster's metadata in etcd: %w", err)
 		}
-		if resp.Succeeded {
-			return seen, resp.Header.Revision, nil
+		if done {
+			return seen, revision, nil
 		}
 	}
 }
