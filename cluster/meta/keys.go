@@ -14,11 +14,15 @@ const (
 	keySecret       = "secret"
 	keyTableCounter = "counters/table"
 
+	keyMigrationCounter = "counters/migration"
+
 	dirNodes       = "nodes/"
 	dirAlive       = "alive/"
 	dirLogs        = "logs/"
 	dirTables      = "tables/"
-	dirLineage     = "lineage/"
+	dirMigrations  = "migrations/"
+	dirMoves       = "moves/"
+	dirReturns     = "returns/"
 	dirRecoveries  = "recoveries/"
 	dirCoordinator = "coordinator/"
 	dirMarks       = "marks/"
@@ -38,7 +42,6 @@ func keyProgress(l record.LogID, by string) string {
 	return fmt.Sprintf("%s%016x/%s", dirProgress, uint64(l), by)
 }
 
-// keyLineage is unique: what a source gave away it cannot give away again.
-func keyLineage(l Lineage) string {
-	return fmt.Sprintf("%s%s/%s/%016x", dirLineage, l.Source, l.Target, uint64(l.Ranges[0].First))
-}
+func keyMigration(id uint64) string { return fmt.Sprintf("%s%016x", dirMigrations, id) }
+func keyMove(id uint64) string      { return fmt.Sprintf("%s%016x", dirMoves, id) }
+func keyReturn(id uint64) string    { return fmt.Sprintf("%s%016x", dirReturns, id) }

@@ -120,55 +120,12 @@ func (m *Member) RaiseReplicaVersion(ctx context.Context) (uint64, error) {
 	return raised.ReplicaVersion, err
 }
 
-// Move gives ranges of this node to another, raises both views and notes the
-// lineage, in one step. The target serves them only after this node has said that it no
-// longer does.
-func (m *Member) Move(ctx context.Context, ranges view.Ranges, to view.NodeID, from record.BatchID) (Lineage, error) {
-	l := Lineage{Source: m.Node.ID, Target: to, Ranges: ranges, From: from}
-	err := m.change(ctx, func(e *edit) error {
-		if !e.seen.alive(to) {
-			return fmt.Errorf("%s is not alive: move the ranges to a node that is", to)
-		}
-		if early := e.seen.arriving(l.Source).Intersect(ranges); len(early) > 0 {
-			return fmt.Errorf("%s is still on its way to %s: wait until it has arrived", early, l.Source)
-		}
-		l.TargetLog = e.seen.Nodes[to].Log
-		next, err := e.seen.Map.Apply(view.Move{Ranges: ranges, From: l.Source, To: to})
-		if err != nil {
-			return err
-		}
-		e.need(keyAlive(to))
-		if err := e.putMap(next); err != nil {
-			return err
-		}
-		return e.put(keyLineage(l), l)
-	})
-	return l, err
-}
-
-// Complete drops a lineage whose target is this node: all records are safe here.
-func (m *Member) Complete(ctx context.Context, l Lineage) error {
-	return m.change(ctx, func(e *edit) error {
-		if l.Target != m.Node.ID {
-			return fmt.Errorf("the migration to %s is not for %s to complete", l.Target, m.Node.ID)
-		}
-		return e.drop(l)
-	})
-}
-
-// drop deletes a lineage that must be there.
-func (e *edit) drop(l Lineage) error {
-	if len(l.Ranges) == 0 || e.seen.raw.modified(keyLineage(l)) == 0 {
-		return fmt.Errorf("there is no migration of %s from %s to %s: it was completed or cancelled", l.Ranges, l.Source, l.Target)
-	}
-	e.delete(keyLineage(l))
-	return nil
-}
-
-// Share is ranges of a dead log that an heir replays.
+// Share is ranges of a log that an heir replays.
 type Share struct {
 	Log    record.LogID
 	Ranges view.Ranges
+	// Return is the migration that is undone, 0 if the log's node is dead.
+	Return uint64
 }
 
 // Recovered says that this node has replayed and replicated its parts of dead logs, as
@@ -186,7 +143,7 @@ func (m *Member) Recovered(ctx context.Context, shares ...Share) error {
 }
 
 func (e *edit) recovered(heir view.NodeID, s Share) error {
-	r, ok := e.seen.Recoveries[s.Log]
+	r, ok := e.seen.Replay(s)
 	if !ok {
 		return fmt.Errorf("there is no recovery of the log %016x: it has ended", uint64(s.Log))
 	}
@@ -197,8 +154,28 @@ func (e *edit) recovered(heir view.NodeID, s Share) error {
 			r.Parts[i].Done, changed = true, true
 		}
 	}
-	if !changed {
+	switch {
+	case !changed:
 		return nil
+	case r.Return != 0 && r.Done():
+		return e.returned(r)
 	}
-	return e.put(keyRecovery(s.Log), r)
+	return e.put(r.key(), r)
+}
+
+// returned ends a return that all heirs have their parts of.
+func (e *edit) returned(r Recovery) error {
+	e.delete(r.key())
+	m := e.seen.Migrations[r.Return]
+	if err := e.leave(r.Log, m.Ranges); err != nil {
+		return err
+	}
+	return e.end(m, Cancelled, "its target returned what it had")
+}
+
+func (r Recovery) key() string {
+	if r.Return != 0 {
+		return keyReturn(r.Return)
+	}
+	return keyRecovery(r.Log)
 }

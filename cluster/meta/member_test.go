@@ -3,7 +3,6 @@ package meta
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -85,58 +84,6 @@ func TestTablesGetNumbersThatNoTableEverHad(t *testing.T) {
 	}
 	_, err = m.CreateTable(patience(t), "new")
 	wantError(t, err, `there is a table "new" already, number 9`)
-}
-
-func TestAMoveRaisesBothViewsAndNotesItsLineage(t *testing.T) {
-	s, members, term := three(t)
-	before := read(t, s)
-	slots := view.RangesOf(view.SlotsRange(0, 99))
-	l, err := members[0].Move(patience(t), slots, "n2", 42)
-	ok(t, err)
-	moved := read(t, s)
-	if moved.Map.ViewID("n1") != 2 || moved.Map.ViewID("n2") != 2 || moved.Map.ViewID("n3") != 1 || !moved.Map.Ranges("n2").Covers(slots) {
-		t.Fatalf("the map is %v", moved.Map)
-	}
-	want := Lineage{"n1", "n2", slots, members[1].Node.Log, 42}
-	if diff := cmp.Diff([]Lineage{want}, moved.Lineages); diff != "" {
-		t.Fatal(diff)
-	}
-	_, err = members[1].Move(patience(t), slots, "n3", 1)
-	wantError(t, err, "is still on its way to n2")
-	wantError(t, members[0].Complete(patience(t), l), "is not for n1 to complete")
-
-	ok(t, term.Cancel(patience(t), l))
-	back := read(t, s)
-	if !back.Map.Ranges("n1").Equal(before.Map.Ranges("n1")) || back.Map.ViewID("n1") != 3 || len(back.Lineages) != 0 {
-		t.Fatalf("after the cancellation: %v, %v", back.Map, back.Lineages)
-	}
-	wantError(t, members[1].Complete(patience(t), l), "it was completed or cancelled")
-	l, err = members[0].Move(patience(t), slots, "n2", 43)
-	ok(t, err)
-	ok(t, members[1].Complete(patience(t), l))
-	if left := read(t, s).Lineages; len(left) != 0 {
-		t.Fatalf("left are %v", left)
-	}
-}
-
-func TestOfTwoMovesOfOneRangeOneWins(t *testing.T) {
-	s, members, _ := three(t)
-	slots := members[0].mine(t).AtSlots()
-	for i := range 10 {
-		var won atomic.Int32
-		var all sync.WaitGroup
-		for _, to := range []view.NodeID{"n2", "n3"} {
-			all.Go(func() {
-				if _, err := members[0].Move(patience(t), view.RangesOf(slots[i]), to, 1); err == nil {
-					won.Add(1)
-				}
-			})
-		}
-		all.Wait()
-		if got := read(t, s).Map.ViewID("n1"); won.Load() != 1 || got != view.ViewID(i+2) {
-			t.Fatalf("%d moves won, n1 is in view %d", won.Load(), got)
-		}
-	}
 }
 
 func (m *Member) mine(t *testing.T) view.Ranges { return read(t, m.store).Map.Ranges(m.Node.ID) }

@@ -24,7 +24,8 @@ func TestARecoveryIsDoneWhenAllHeirsAre(t *testing.T) {
 	if len(r.Parts) != 2 || !r.Parts[0].Ranges.Union(r.Parts[1].Ranges).Equal(lost) {
 		t.Fatalf("%v was lost, the parts are %v", lost, r.Parts)
 	}
-	_, err = members[0].Move(patience(t), r.Parts[0].Ranges, "n2", 1)
+	early := wanted(t, s, "n1", "n2", r.Parts[0].Ranges)
+	_, err = members[0].Move(patience(t), early.ID, 1, 1)
 	wantError(t, err, "is still on its way to n1")
 	ok(t, members[0].Recovered(patience(t), all(r.Log)))
 	wantError(t, term.Finish(patience(t), r.Log), "the recovery of n3 goes on")
@@ -79,43 +80,8 @@ func TestAnotherCoordinatorGoesOnWhenAnHeirDiesHalfWay(t *testing.T) {
 	}
 }
 
-func TestAMigrationEndsWithItsTarget(t *testing.T) {
-	s, members, term := three(t)
-	slots := view.RangesOf(view.SlotsRange(0, 9))
-	l, err := members[0].Move(patience(t), slots, "n3", 7)
-	ok(t, err)
-	kill(t, members[2])
-	r, err := term.Recover(patience(t), "n3", "n2")
-	ok(t, err)
-	got := read(t, s)
-	if !got.Map.Ranges("n1").Covers(slots) || len(got.Lineages) != 0 || len(r.Yielding) != 0 {
-		t.Fatalf("n1 has %v, lineages %v, yielding %v", got.Map.Ranges("n1"), got.Lineages, r.Yielding)
-	}
-	if len(r.Lineages) != 1 || keyLineage(r.Lineages[0]) != keyLineage(l) || r.Parts[0].Heir != "n1" || !r.Parts[0].Ranges.Equal(slots) {
-		t.Fatalf("the source does not replay the target's tail: %+v", r)
-	}
-}
-
-func TestAMigrationEndsWithItsSource(t *testing.T) {
-	s, members, term := three(t)
-	_, err := members[2].Move(patience(t), members[2].mine(t), "n2", 7)
-	ok(t, err)
-	kill(t, members[2])
-	if dead := fmt.Sprint(read(t, s).Dead()); dead != "[n3]" {
-		t.Fatalf("a source that owns nothing and whose log is needed: dead are %s", dead)
-	}
-	r, err := term.Recover(patience(t), "n3", "n1", "n2")
-	ok(t, err)
-	if fmt.Sprint(r.Yielding) != "[n2]" || len(r.Lineages) != 1 {
-		t.Fatalf("the living target is not asked to yield: %+v", r)
-	}
-	if got := read(t, s); len(got.Lineages) != 0 || len(got.Map.Ranges("n3")) != 0 {
-		t.Fatalf("n3 has %v", got.Map.Ranges("n3"))
-	}
-}
-
 // all is everything that an heir may have to replay of a log.
-func all(log record.LogID) Share { return Share{log, view.RangesOf(view.Whole)} }
+func all(log record.LogID) Share { return Share{Log: log, Ranges: view.RangesOf(view.Whole)} }
 
 func TestAnHeirIsDoneWithWhatItReplayedOnly(t *testing.T) {
 	s, members, term := three(t)
@@ -129,7 +95,7 @@ func TestAnHeirIsDoneWithWhatItReplayedOnly(t *testing.T) {
 	next := campaign(t, fourth)
 	_, err = next.Recover(patience(t), "n1", "n2")
 	ok(t, err)
-	ok(t, members[1].Recovered(patience(t), Share{first.Log, mine}))
+	ok(t, members[1].Recovered(patience(t), Share{Log: first.Log, Ranges: mine}))
 	got := read(t, s)
 	if r := got.Recoveries[first.Log]; r.Done() || !got.Arriving("n2").Covers(first.Parts[0].Ranges) {
 		t.Fatalf("what n2 did not replay is done: %+v", r)

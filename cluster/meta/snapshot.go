@@ -3,6 +3,7 @@ package meta
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -21,26 +22,37 @@ type Snapshot struct {
 	Alive    map[view.NodeID]Presence
 	Logs     map[record.LogID]Log
 	Tables   map[record.TableID]Table
-	Lineages []Lineage
+	// Migrations are all that have not ended, and the last that have.
+	Migrations map[uint64]Migration
 	// Recoveries are those that have not ended.
 	Recoveries map[record.LogID]Recovery
+	// Returns are those that have not ended, by migration.
+	Returns map[uint64]Recovery
 	// Coordinator is empty while nobody is.
 	Coordinator view.NodeID
 	Marks       map[view.NodeID]Marks
 	Wishes      map[view.NodeID]Wish
 	// Progress of recoveries, by log and by who tells of it.
 	Progress map[record.LogID]map[string]Progress
+	// Moves is the progress of migrations.
+	Moves map[uint64]MigrationProgress
 
-	lastTable record.TableID
-	raw       pairs
+	lastTable     record.TableID
+	lastMigration uint64
+	raw           pairs
 }
 
 // Dead returns nodes that own ranges, or are in the middle of a migration, and
 // have no lease, sorted: what a coordinator recovers.
 func (s *Snapshot) Dead() []view.NodeID {
 	nodes := s.Map.Owners()
-	for _, l := range s.Lineages {
-		nodes = append(nodes, l.Source, l.Target)
+	for _, m := range s.Migrations {
+		if m.Stage == Moving {
+			nodes = append(nodes, m.Source, m.Target)
+		}
+	}
+	for _, r := range s.Returns {
+		nodes = append(nodes, r.Node)
 	}
 	slices.Sort(nodes)
 	return slices.DeleteFunc(slices.Compact(nodes), s.alive)
@@ -49,12 +61,10 @@ func (s *Snapshot) Dead() []view.NodeID {
 // arriving returns what a node owns and does not have whole yet.
 func (s *Snapshot) arriving(n view.NodeID) view.Ranges {
 	var ranges view.Ranges
-	for _, l := range s.Lineages {
-		if l.Target == n {
-			ranges = ranges.Union(l.Ranges)
-		}
+	for _, m := range s.Incoming(n) {
+		ranges = ranges.Union(m.Ranges)
 	}
-	for _, r := range s.Recoveries {
+	for r := range s.Replays() {
 		for _, p := range r.Parts {
 			if p.Heir == n && !p.Done {
 				ranges = ranges.Union(p.Ranges)
@@ -64,7 +74,34 @@ func (s *Snapshot) arriving(n view.NodeID) view.Ranges {
 	return ranges
 }
 
-// Arriving returns what a node owns and does not have whole yet: it serves none of it.
+// Replays are recoveries and returns: all of which heirs replay parts of logs.
+func (s *Snapshot) Replays() iter.Seq[Recovery] {
+	return func(yield func(Recovery) bool) {
+		for _, r := range s.Recoveries {
+			if !yield(r) {
+				return
+			}
+		}
+		for _, r := range s.Returns {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// Replay returns what a share is of, if that has not ended.
+func (s *Snapshot) Replay(of Share) (r Recovery, there bool) {
+	if of.Return != 0 {
+		r, there = s.Returns[of.Return]
+	} else {
+		r, there = s.Recoveries[of.Log]
+	}
+	return r, there
+}
+
+// Arriving returns what a node owns and does not have whole yet: it serves none of it but what its store can
+// tell from what is still missing.
 func (s *Snapshot) Arriving(n view.NodeID) view.Ranges { return s.arriving(n) }
 
 // Living returns nodes that have a lease, sorted.
@@ -98,8 +135,9 @@ func snapshotOf(raw pairs, revision int64) (*Snapshot, error) {
 		Logs: map[record.LogID]Log{}, Tables: map[record.TableID]Table{},
 		Recoveries: map[record.LogID]Recovery{},
 		Marks:      map[view.NodeID]Marks{}, Wishes: map[view.NodeID]Wish{},
-		Progress: map[record.LogID]map[string]Progress{},
-		raw:      raw,
+		Progress:   map[record.LogID]map[string]Progress{},
+		Migrations: map[uint64]Migration{}, Returns: map[uint64]Recovery{}, Moves: map[uint64]MigrationProgress{},
+		raw: raw,
 	}
 	var first int64
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
@@ -124,6 +162,14 @@ func (s *Snapshot) decode(key string, value []byte) error {
 		return json.Unmarshal(value, &s.Map)
 	case key == keyTableCounter:
 		return json.Unmarshal(value, &s.lastTable)
+	case key == keyMigrationCounter:
+		return json.Unmarshal(value, &s.lastMigration)
+	case dir == dirMigrations:
+		return into(s.Migrations, value, func(m Migration) uint64 { return m.ID })
+	case dir == dirReturns:
+		return into(s.Returns, value, func(r Recovery) uint64 { return r.Return })
+	case dir == dirMoves:
+		return into(s.Moves, value, func(p MigrationProgress) uint64 { return p.ID })
 	case dir == dirAlive:
 		return into(s.Alive, value, func(Presence) view.NodeID { return name })
 	case dir == dirNodes:
@@ -140,11 +186,6 @@ func (s *Snapshot) decode(key string, value []byte) error {
 		return into(s.Wishes, value, func(Wish) view.NodeID { return name })
 	case strings.HasPrefix(key, dirProgress):
 		return s.decodeProgress(string(name), value)
-	case strings.HasPrefix(key, dirLineage):
-		var l Lineage
-		err := json.Unmarshal(value, &l)
-		s.Lineages = append(s.Lineages, l)
-		return err
 	}
 	return nil
 }

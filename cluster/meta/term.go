@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -105,30 +104,6 @@ func (e *edit) needAlive(nodes []view.NodeID) error {
 	return nil
 }
 
-// Cancel gives the ranges of an unfinished migration back to its source. The source serves
-// them only after the target has said that it no longer does.
-func (t *Term) Cancel(ctx context.Context, l Lineage) error {
-	return t.change(ctx, func(e *edit) error {
-		if err := e.drop(l); err != nil {
-			return err
-		}
-		back, err := returned(e.seen.Map, l)
-		if err != nil {
-			return err
-		}
-		return e.putMap(back)
-	})
-}
-
-// returned is the map after what a target got by a migration went back.
-func returned(m view.Map, l Lineage) (view.Map, error) {
-	held := m.Ranges(l.Target).Intersect(l.Ranges)
-	if len(held) == 0 {
-		return m, nil
-	}
-	return m.Apply(view.Move{Ranges: held, From: l.Target, To: l.Source})
-}
-
 // Recover takes all ranges from a node whose lease has ended and gives them to heirs,
 // ends its migrations, retires its log and notes the work to do, in one step.
 func (t *Term) Recover(ctx context.Context, dead view.NodeID, heirs ...view.NodeID) (Recovery, error) {
@@ -139,81 +114,6 @@ func (t *Term) Recover(ctx context.Context, dead view.NodeID, heirs ...view.Node
 		return err
 	})
 	return r, err
-}
-
-func (e *edit) recover(dead view.NodeID, heirs []view.NodeID) (Recovery, error) {
-	n, known := e.seen.Nodes[dead]
-	switch {
-	case !known:
-		return Recovery{}, fmt.Errorf("there is no node %s", dead)
-	case e.seen.alive(dead):
-		return Recovery{}, fmt.Errorf("%s is alive: its ranges can be moved, not recovered", dead)
-	case e.seen.Logs[n.Log].Retired:
-		return Recovery{}, fmt.Errorf("%s was recovered before", dead)
-	}
-	e.need(keyAlive(dead))
-	if err := e.needAlive(heirs); err != nil {
-		return Recovery{}, err
-	}
-	r := Recovery{Node: dead, Log: n.Log}
-	before, err := e.endMigrations(&r)
-	if err != nil {
-		return Recovery{}, err
-	}
-	next, moves, err := before.Recover(dead, heirs...)
-	if err != nil {
-		return Recovery{}, err
-	}
-	for _, m := range moves {
-		r.Parts = append(r.Parts, Part{Heir: m.To, Ranges: m.Ranges})
-	}
-	return r, e.writeRecovery(r, moves, next)
-}
-
-// endMigrations returns the map after all migrations of r's node were undone.
-func (e *edit) endMigrations(r *Recovery) (view.Map, error) {
-	m := e.seen.Map
-	for _, l := range e.seen.Lineages {
-		if l.Source != r.Node && l.Target != r.Node {
-			continue
-		}
-		if err := e.drop(l); err != nil {
-			return m, err
-		}
-		if held := m.Ranges(l.Target).Intersect(l.Ranges); l.Target == r.Node && len(held) > 0 {
-			// The source has its own records still and replays what the target added.
-			r.Parts = append(r.Parts, Part{Heir: l.Source, Ranges: held})
-		}
-		var err error
-		if m, err = returned(m, l); err != nil {
-			return m, err
-		}
-		r.Lineages = append(r.Lineages, l)
-		if l.Source == r.Node && e.seen.alive(l.Target) && !slices.Contains(r.Yielding, l.Target) {
-			r.Yielding = append(r.Yielding, l.Target)
-		}
-	}
-	return m, nil
-}
-
-func (e *edit) writeRecovery(r Recovery, moves []view.Move, next view.Map) error {
-	retired := e.seen.Logs[r.Log]
-	retired.Retired = true
-	if err := e.put(keyLog(r.Log), retired); err != nil {
-		return err
-	}
-	// What the dead node was to replay for others, its heirs replay.
-	for log, other := range e.seen.Recoveries {
-		if slices.ContainsFunc(other.Parts, func(p Part) bool { return p.Heir == r.Node && !p.Done }) {
-			if err := e.put(keyRecovery(log), other.inherited(r.Node, moves)); err != nil {
-				return err
-			}
-		}
-	}
-	if err := e.put(keyRecovery(r.Log), r); err != nil {
-		return err
-	}
-	return e.putMap(next)
 }
 
 // Finish forgets a recovery whose heirs all have their parts.

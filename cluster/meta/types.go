@@ -60,6 +60,11 @@ type Log struct {
 	// Copies is how many backups every segment of the log has. So a recovery can go
 	// without all but Copies-1 of the Backups and still find a copy of each.
 	Copies int `json:"copies"`
+	// Floors are where records of places begin to count that were given to the node, and which it had before.
+	Floors []Floor `json:"floors,omitempty"`
+	// Leaving are places that others have now and do not need this log for, and whose records the node
+	// has not dropped yet. It must not be given them until it has.
+	Leaving view.Ranges `json:"leaving,omitempty"`
 }
 
 // Table is a set of keys with a name. Numbers are never used twice.
@@ -68,28 +73,15 @@ type Table struct {
 	Name string         `json:"name"`
 }
 
-// Lineage says that Source depends on a part of Target's log: until the
-// records of Ranges, which moved to Target, are safe there, the recovery of either replays
-// Source's log and that of Target from batch From on.
-type Lineage struct {
-	Source    view.NodeID    `json:"source"`
-	Target    view.NodeID    `json:"target"`
-	Ranges    view.Ranges    `json:"ranges"`
-	TargetLog record.LogID   `json:"targetLog"`
-	From      record.BatchID `json:"from"`
-}
-
 // Recovery is work that any coordinator can go on with: the parts of a dead
-// node's log that heirs replay.
+// node's log that heirs replay, or of a living one's that returns ranges.
 type Recovery struct {
 	Node  view.NodeID  `json:"node"`
 	Log   record.LogID `json:"log"`
 	Parts []Part       `json:"parts"`
-	// Lineages were ended by this recovery. Their targets' tails are replayed too.
-	Lineages []Lineage `json:"lineages,omitempty"`
-	// Yielding are living nodes that lost ranges by it. An heir serves those
-	// only after they have said that they are in their new view.
-	Yielding []view.NodeID `json:"yielding,omitempty"`
+	// Return is the migration whose target gives back what it got, 0 if the node is dead. The log of
+	// a return lives on: it is neither retired nor closed, and its replicas stay.
+	Return uint64 `json:"return,omitempty"`
 	// Plan is what all heirs replay. It is written once, after all backups that could be
 	// asked had closed the log to its primary.
 	Plan *Plan `json:"plan,omitempty"`

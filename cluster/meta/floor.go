@@ -1,0 +1,70 @@
+package meta
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Floor says from where on a log's records of some places count. What lies before is from an earlier
+// time of theirs at the same node, and others have changed them since.
+type Floor struct {
+	Ranges view.Ranges `json:"ranges"`
+	// Batch is the first that counts, of all but side segments.
+	Batch record.BatchID `json:"batch"`
+	// Segment is the first side segment that counts.
+	Segment record.SegmentID `json:"segment"`
+}
+
+// raised is the floors after a newer one, which stands in for all that others say of its places.
+func raised(floors []Floor, f Floor) []Floor {
+	var out []Floor
+	for _, old := range floors {
+		if old.Ranges = old.Ranges.Subtract(f.Ranges); len(old.Ranges) > 0 {
+			out = append(out, old)
+		}
+	}
+	return append(out, f)
+}
+
+// DropFloors forgets floors of this node's log below which there is nothing left: oldest
+// is the lowest of its segments.
+func (m *Member) DropFloors(ctx context.Context, oldest record.SegmentID) error {
+	return m.change(ctx, func(e *edit) error {
+		l := e.seen.Logs[m.Node.Log]
+		kept := slices.DeleteFunc(slices.Clone(l.Floors), func(f Floor) bool { return f.Segment <= oldest })
+		if len(kept) == len(l.Floors) {
+			return nil
+		}
+		l.Floors = kept
+		return e.put(keyLog(m.Node.Log), l)
+	})
+}
+
+// Retracted says that this node has dropped what left it: neither its index nor what its cleaner
+// keeps has any of the ranges, and what its log has of them lies before batch and segment. From now on
+// it may be given them again.
+func (m *Member) Retracted(ctx context.Context, ranges view.Ranges, batch record.BatchID, segment record.SegmentID) error {
+	return m.change(ctx, func(e *edit) error {
+		l := e.seen.Logs[m.Node.Log]
+		gone := l.Leaving.Intersect(ranges)
+		if len(gone) == 0 {
+			return nil
+		}
+		l.Leaving = l.Leaving.Subtract(gone)
+		l.Floors = raised(l.Floors, Floor{gone, batch, segment})
+		return e.put(keyLog(m.Node.Log), l)
+	})
+}
+
+// leave notes that a log has records of ranges that nobody needs any more.
+func (e *edit) leave(log record.LogID, ranges view.Ranges) error {
+	l, known := e.seen.Logs[log]
+	if !known || l.Retired {
+		return nil
+	}
+	l.Leaving = l.Leaving.Union(ranges)
+	return e.put(keyLog(log), l)
+}

@@ -1,0 +1,168 @@
+package meta
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+func wanted(t *testing.T, s *Store, from, to view.NodeID, ranges view.Ranges) Migration {
+	t.Helper()
+	m, err := s.Migrate(patience(t), MigrationRequest{Source: from, Target: to, Ranges: ranges})
+	ok(t, err)
+	return m
+}
+
+// moved is a migration that is under way.
+func moved(t *testing.T, source, target *Member, ranges view.Ranges) Migration {
+	t.Helper()
+	m := wanted(t, source.store, source.Node.ID, target.Node.ID, ranges)
+	m, err := source.Move(patience(t), m.ID, 42, 7)
+	ok(t, err)
+	return m
+}
+
+func slots(first, last uint16) view.Ranges { return view.RangesOf(view.SlotsRange(first, last)) }
+
+func TestAMoveRaisesBothViewsAndSetsAFloor(t *testing.T) {
+	s, members, _ := three(t)
+	m := moved(t, members[0], members[1], slots(0, 99))
+	got := read(t, s)
+	if got.Map.ViewID("n1") != 2 || got.Map.ViewID("n2") != 2 || got.Map.ViewID("n3") != 1 || !got.Map.Ranges("n2").Covers(slots(0, 99)) {
+		t.Fatalf("the map is %v", got.Map)
+	}
+	if diff := cmp.Diff([]Migration{m}, got.Incoming("n2")); diff != "" || len(got.Outgoing("n1")) != 1 || m.Stage != Moving {
+		t.Fatal(diff)
+	}
+	if diff := cmp.Diff([]Floor{{slots(0, 99), 42, 7}}, got.Logs[members[1].Node.Log].Floors); diff != "" {
+		t.Fatal(diff)
+	}
+	if !got.Arriving("n2").Equal(slots(0, 99)) || !got.Holds("n1").Covers(slots(0, 99)) {
+		t.Fatalf("arriving is %v, n1 holds %v", got.Arriving("n2"), got.Holds("n1"))
+	}
+	again, err := members[0].Move(patience(t), m.ID, 99, 99)
+	ok(t, err)
+	if diff := cmp.Diff(m, again); diff != "" {
+		t.Fatal(diff)
+	}
+	wantError(t, members[0].CompleteMigration(patience(t), m.ID, MigrationStats{}), "not for n1 to end")
+	ok(t, members[1].CompleteMigration(patience(t), m.ID, MigrationStats{Records: 3, Bytes: 4}))
+	got = read(t, s)
+	if m := got.Migrations[m.ID]; m.Stage != Done || m.Records != 3 || m.Bytes != 4 || m.Ended.IsZero() {
+		t.Fatalf("%+v", m)
+	}
+	wantError(t, members[1].CompleteMigration(patience(t), m.ID, MigrationStats{}), "has ended")
+}
+
+func TestAChainOfMigrationsGoesInOrder(t *testing.T) {
+	s, members, _ := three(t)
+	first := wanted(t, s, "n1", "n2", slots(0, 99))
+	second := wanted(t, s, "n2", "n3", slots(50, 60))
+	_, err := members[1].Move(patience(t), second.ID, 1, 1)
+	wantError(t, err, fmt.Sprintf("migration %d of the same places goes first", first.ID))
+	if !errors.Is(err, ErrNotYet) {
+		t.Fatalf("%v is no reason to wait", err)
+	}
+	_, err = members[0].Move(patience(t), first.ID, 1, 1)
+	ok(t, err)
+	ok(t, members[1].CompleteMigration(patience(t), first.ID, MigrationStats{}))
+	_, err = members[1].Move(patience(t), second.ID, 1, 1)
+	ok(t, err)
+	ok(t, members[2].CompleteMigration(patience(t), second.ID, MigrationStats{}))
+
+	back := wanted(t, s, "n3", "n2", slots(50, 60))
+	_, err = members[2].Move(patience(t), back.ID, 1, 1)
+	wantError(t, err, "n2 has not yet dropped what it had")
+	ok(t, members[1].Retracted(patience(t), slots(0, 16383), 9, 5))
+	_, err = members[2].Move(patience(t), back.ID, 20, 8)
+	ok(t, err)
+	want := []Floor{{slots(0, 99).Subtract(slots(50, 60)), 1, 1}, {slots(50, 60), 20, 8}}
+	if diff := cmp.Diff(want, read(t, s).Logs[members[1].Node.Log].Floors); diff != "" {
+		t.Fatal(diff)
+	}
+	ok(t, members[1].DropFloors(patience(t), 7))
+	if diff := cmp.Diff(want[1:], read(t, s).Logs[members[1].Node.Log].Floors); diff != "" {
+		t.Fatal(diff)
+	}
+}
+
+func TestACancelledMigrationReturnsToItsSource(t *testing.T) {
+	s, members, _ := three(t)
+	never := wanted(t, s, "n3", "n1", members[2].mine(t))
+	ok(t, s.CancelMigration(patience(t), never.ID))
+	if got := read(t, s).Migrations[never.ID]; got.Stage != Cancelled {
+		t.Fatalf("%+v", got)
+	}
+	m := moved(t, members[0], members[1], slots(0, 99))
+	ok(t, s.CancelMigration(patience(t), m.ID))
+	if got := read(t, s).Migrations[m.ID]; got.Stage != Moving || !got.Cancel {
+		t.Fatalf("%+v", got)
+	}
+	wantError(t, members[1].FailMigration(patience(t), m.ID, "why"), "can be cancelled only")
+	ok(t, members[1].Return(patience(t), m.ID, Plan{Cut: 77, Roster: 5}))
+	got := read(t, s)
+	want := map[uint64]Recovery{m.ID: {Node: "n2", Log: members[1].Node.Log, Return: m.ID, Plan: &Plan{Cut: 77, Roster: 5}, Parts: []Part{{Heir: "n1", Ranges: slots(0, 99)}}}}
+	if diff := cmp.Diff(want, got.Returns); diff != "" || !got.Arriving("n1").Equal(slots(0, 99)) || !got.Holds("n2").Covers(slots(0, 99)) {
+		t.Fatal(diff)
+	}
+	ok(t, members[0].Recovered(patience(t), Share{members[1].Node.Log, slots(0, 99), m.ID}))
+	got = read(t, s)
+	if got.Migrations[m.ID].Stage != Cancelled || len(got.Returns) != 0 || got.Arriving("n1") != nil || !got.Logs[members[1].Node.Log].Leaving.Equal(slots(0, 99)) {
+		t.Fatalf("%+v", got.Migrations[m.ID])
+	}
+}
+
+func TestAMigrationEndsWithItsTarget(t *testing.T) {
+	s, members, term := three(t)
+	m := moved(t, members[0], members[2], slots(0, 9))
+	kill(t, members[2])
+	r, err := term.Recover(patience(t), "n3", "n2")
+	ok(t, err)
+	got := read(t, s)
+	if !got.Map.Ranges("n1").Covers(slots(0, 9)) || got.Migrations[m.ID].Stage != Failed || r.Parts[0].Heir != "n1" || !r.Parts[0].Ranges.Equal(slots(0, 9)) {
+		t.Fatalf("the source does not replay the target's log: %+v", r)
+	}
+}
+
+func TestAMigrationEndsWithItsSource(t *testing.T) {
+	s, members, term := three(t)
+	mine := members[2].mine(t)
+	m := moved(t, members[2], members[1], mine)
+	kill(t, members[2])
+	if dead := fmt.Sprint(read(t, s).Dead()); dead != "[n3]" {
+		t.Fatalf("a source that owns nothing and whose log is needed: dead are %s", dead)
+	}
+	r, err := term.Recover(patience(t), "n3", "n1", "n2")
+	ok(t, err)
+	got := read(t, s)
+	if len(r.Parts) != 1 || r.Parts[0].Heir != "n2" || !got.Map.Ranges("n2").Covers(mine) || got.Migrations[m.ID].Stage != Done {
+		t.Fatalf("the target does not replay the source's log: %+v", r)
+	}
+}
+
+func TestOfTwoMovesOfOneRangeOneWins(t *testing.T) {
+	s, members, _ := three(t)
+	slots := members[0].mine(t).AtSlots()
+	for i := range 10 {
+		var won atomic.Int32
+		var all sync.WaitGroup
+		for _, to := range []view.NodeID{"n2", "n3"} {
+			m := wanted(t, s, "n1", to, view.RangesOf(slots[i]))
+			all.Go(func() {
+				if _, err := members[0].Move(patience(t), m.ID, 1, record.SegmentID(i)); err == nil {
+					won.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if got := read(t, s).Map.ViewID("n1"); won.Load() != 1 || got != view.ViewID(i+2) {
+			t.Fatalf("%d moves won, n1 is in view %d", won.Load(), got)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package meta
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Stage is how far a migration has come.
+//
+//	wanted ── Move ── moving ── CompleteMigration ── done
+//	  │                 ├── Return ── returning ── all heirs have it ── cancelled
+//	  │                 ├── its source dies: done, the target replays the source's log
+//	  │                 └── its target dies: failed, the source replays the target's log
+//	  └── cancelled, failed
+type Stage string
+
+const (
+	// Wanted is one that nothing was done for yet.
+	Wanted Stage = "wanted"
+	// Moving is one whose target owns the ranges and still needs the source's log.
+	Moving Stage = "moving"
+	// Returning is one that was cancelled: the source owns the ranges again and still
+	// needs the target's log.
+	Returning Stage = "returning"
+	// Done is one that has ended with the ranges at its target.
+	Done Stage = "done"
+	// Cancelled is one that somebody ended, with the ranges at its source.
+	Cancelled Stage = "cancelled"
+	// Failed is one that ended by itself, with the ranges where they were.
+	Failed Stage = "failed"
+)
+
+// Ended tells whether nothing happens any more.
+func (s Stage) Ended() bool { return s == Done || s == Cancelled || s == Failed }
+
+// When a target asks for a record that a client waits for.
+const (
+	PriorityPullsAsync = "async"
+	PriorityPullsSync  = "sync"
+	PriorityPullsNone  = "none"
+)
+
+// When a target begins to serve.
+const (
+	OwnershipEarly = "early"
+	OwnershipLate  = "late"
+)
+
+// MigrationOptions are how ranges are moved.
+type MigrationOptions struct {
+	PriorityPulls string `json:"priorityPulls,omitempty"` // async if empty
+	Ownership     string `json:"ownership,omitempty"`     // early if empty
+	// Sample has the source send what its clients use most before it yields.
+	Sample bool `json:"sample,omitempty"`
+}
+
+func (o MigrationOptions) check() error {
+	switch o.PriorityPulls {
+	case "", PriorityPullsAsync, PriorityPullsSync, PriorityPullsNone:
+	default:
+		return fmt.Errorf("there are no priority pulls %q: use async, sync or none", o.PriorityPulls)
+	}
+	switch o.Ownership {
+	case "", OwnershipEarly, OwnershipLate:
+	default:
+		return fmt.Errorf("there is no ownership %q: use early or late", o.Ownership)
+	}
+	return nil
+}
+
+// MigrationRequest is what an operator or a balancer wants moved.
+type MigrationRequest struct {
+	Source, Target view.NodeID
+	Ranges         view.Ranges
+	Options        MigrationOptions
+	Why            string
+}
+
+// Migration moves ranges from one living node to another. While it is Moving it is the
+// lineage of the ranges: their records are in the source's log and in the target's from its floor on.
+type Migration struct {
+	ID      uint64           `json:"id"`
+	Source  view.NodeID      `json:"source"`
+	Target  view.NodeID      `json:"target"`
+	Ranges  view.Ranges      `json:"ranges"`
+	Options MigrationOptions `json:"options"`
+	Stage   Stage            `json:"stage"`
+	// SourceLog, TargetLog, From and FromSegment are known from Moving on. What the target's
+	// log has of the ranges begins with batch From, in side segments with segment FromSegment.
+	SourceLog   record.LogID     `json:"sourceLog,omitempty"`
+	TargetLog   record.LogID     `json:"targetLog,omitempty"`
+	From        record.BatchID   `json:"from,omitempty"`
+	FromSegment record.SegmentID `json:"fromSegment,omitempty"`
+	// Cancel asks the target to return the ranges.
+	Cancel bool `json:"cancel,omitempty"`
+	// Why it was asked for, and once it has ended why it did as it did.
+	Why       string    `json:"why,omitempty"`
+	Requested time.Time `json:"requested"`
+	Began     time.Time `json:"began,omitzero"`
+	Ended     time.Time `json:"ended,omitzero"`
+	Records   int64     `json:"records,omitempty"`
+	Bytes     int64     `json:"bytes,omitempty"`
+}
+
+// MigrationStats are what a target got.
+type MigrationStats struct{ Records, Bytes int64 }
+
+// ErrNotYet is what a migration gets that must wait for another thing to end.
+var ErrNotYet = errors.New("not yet")
+
+// AllMigrations returns those that are known, the oldest first: all that have not ended,
+// and the last that have.
+func (s *Snapshot) AllMigrations() []Migration {
+	return s.migrations(func(Migration) bool { return true })
+}
+
+// Incoming returns migrations that are moving to a node, the oldest first.
+func (s *Snapshot) Incoming(n view.NodeID) []Migration {
+	return s.migrations(func(m Migration) bool { return m.Target == n && m.Stage == Moving })
+}
+
+// Outgoing returns migrations that are moving away from a node, the oldest first.
+func (s *Snapshot) Outgoing(n view.NodeID) []Migration {
+	return s.migrations(func(m Migration) bool { return m.Source == n && m.Stage == Moving })
+}
+
+func (s *Snapshot) migrations(of func(Migration) bool) []Migration {
+	all := slices.DeleteFunc(slices.Collect(maps.Values(s.Migrations)), func(m Migration) bool { return !of(m) })
+	slices.SortFunc(all, func(a, b Migration) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+// Ready tells whether a migration that is wanted can begin. An error that is ErrNotYet says
+// what it waits for; any other why it never can.
+func (s *Snapshot) Ready(m Migration) error {
+	for _, other := range s.AllMigrations() {
+		if other.ID < m.ID && !other.Stage.Ended() && len(other.Ranges.Intersect(m.Ranges)) > 0 {
+			return fmt.Errorf("%w: migration %d of the same places goes first", ErrNotYet, other.ID)
+		}
+	}
+	switch {
+	case !s.alive(m.Source):
+		return fmt.Errorf("%w: %s is not alive", ErrNotYet, m.Source)
+	case !s.alive(m.Target):
+		return fmt.Errorf("%w: %s is not alive", ErrNotYet, m.Target)
+	case s.Draining(m.Target):
+		return fmt.Errorf("%s is being drained: move the ranges to a node that stays", m.Target)
+	}
+	if missing := m.Ranges.Subtract(s.Map.Ranges(m.Source)); len(missing) > 0 {
+		return fmt.Errorf("%s does not own %s: look at the map again and move what it owns", m.Source, missing)
+	}
+	if early := s.arriving(m.Source).Intersect(m.Ranges); len(early) > 0 {
+		return fmt.Errorf("%w: %s is still on its way to %s", ErrNotYet, early, m.Source)
+	}
+	if old := s.leaving(m.Target).Intersect(m.Ranges); len(old) > 0 {
+		return fmt.Errorf("%w: %s has not yet dropped what it had of %s before", ErrNotYet, m.Target, old)
+	}
+	return nil
+}
+
+// leaving returns what a node's log has of an earlier time and has no floor for yet.
+func (s *Snapshot) leaving(n view.NodeID) view.Ranges { return s.Logs[s.Nodes[n].Log].Leaving }
+
+// Holds returns all places whose records a node's log must keep: what it owns, and what it gave to
+// others who need its log still.
+func (s *Snapshot) Holds(n view.NodeID) view.Ranges {
+	held := s.Map.Ranges(n)
+	for _, m := range s.Migrations {
+		if m.Source == n && m.Stage == Moving || m.Target == n && m.Stage == Returning {
+			held = held.Union(m.Ranges)
+		}
+	}
+	return held
+}
