@@ -32,10 +32,10 @@ type copyWait struct {
 // Copied is the batch up to which all are in every copy.
 func (l *Log) Copied() record.BatchID { return record.BatchID(l.copies.upTo.Load()) }
 
-// AtRest tells whether nothing is appended to s any more, nor copied from it:
+// AtRest tells whether nothing is appended to s any more, nor copied from it, nor will be:
 // it may be moved, taken apart and dropped.
 func (l *Log) AtRest(s *Segment) bool {
-	return s.Closed() && (l.opts.Replicator == nil || s.batch <= l.Copied())
+	return s.Closed() && !s.aside.Load() && (l.opts.Replicator == nil || s.batch <= l.Copied())
 }
 
 // Begin hands what a former life left to the replicator, and returns when it is
