@@ -10,6 +10,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // Options say how migrations to a node are driven.
@@ -18,8 +19,9 @@ type Options struct {
 	Cache   *meta.Cache
 	Member  func() (*meta.Member, error) // who the node is now, or that its lease was lost
 	Peers   *peer.Pool
-	Landing Landing
+	Store   *store.Store
 	Gate    Gate
+	Roster  func() uint64 // number of the newest list of the log's segments that backups have
 	Log     *slog.Logger
 
 	PullBytes  int            // of one pull; 20 KB
@@ -53,34 +55,6 @@ type Gate interface {
 	// Shut has operations on them wait again. When it returns nobody executes on them, and all that was
 	// is in every copy of the log, whose last batch it returns.
 	Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, error)
-}
-
-// Landing is the store that records arrive in.
-type Landing interface {
-	// Position is where the log stands: the next batch and the next segment.
-	Position() (record.BatchID, record.SegmentID)
-	// Arrive makes ranges ones that arrive: what is not there yet is asked for by want, which must not
-	// wait. Ranges that arrive already, since the node started, are taken over.
-	Arrive(ranges view.Ranges, ceiling uint64, want func(k Key, done func())) (Arrival, error)
-}
-
-// Arrival is ranges on their way into a store.
-type Arrival interface {
-	// Worker is for one goroutine.
-	Worker() (Worker, error)
-	// Settle says that the source has no record of keys but those that were imported.
-	Settle(keys []Key)
-	// Adopt makes all that was imported as safe as any write. Nothing is imported afterwards.
-	Adopt(ctx context.Context) error
-	// End says that nothing is missing any more: what is not there is nowhere.
-	End()
-	// Abandon is End for ranges that are given up.
-	Abandon()
-}
-
-// Worker imports entries.
-type Worker interface {
-	Import(ctx context.Context, entries []byte) error
 }
 
 // Driver drives all migrations to one node.

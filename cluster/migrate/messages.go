@@ -7,6 +7,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // The calls of a migration. A target makes them, a source answers.
@@ -33,26 +34,29 @@ type transfer struct {
 type yielded struct {
 	// Ceiling is no lower than any version of the ranges at the source.
 	Ceiling uint64 `json:"ceiling"`
-	// Records estimates how many there are.
-	Records int64 `json:"records"`
+	// Bytes estimates how much there is to pull.
+	Bytes int64 `json:"bytes"`
 }
 
 // pull asks for the next records of a range: the head of methodPull.
 type pull struct {
 	ID     ID
 	Range  view.Range
-	Cursor uint64 // 0 at the beginning, then what the last answer said
-	Bytes  uint32 // about so much
+	Cursor store.PullCursor // as the last answer said; zero at the beginning
+	Bytes  uint32           // about so much
 }
 
-const pullBytes = 8 + 8 + 8 + 8 + 4
+const (
+	cursorBytes = 4 * 8
+	pullBytes   = 8 + 8 + 8 + cursorBytes + 4
+)
 
 func (p *pull) encode(b []byte) peer.Raw {
 	le := binary.LittleEndian
 	b = le.AppendUint64(b[:0], p.ID)
 	b = le.AppendUint64(b, uint64(p.Range.First))
 	b = le.AppendUint64(b, uint64(p.Range.Last))
-	b = le.AppendUint64(b, p.Cursor)
+	b = appendCursor(b, p.Cursor)
 	return le.AppendUint32(b, p.Bytes)
 }
 
@@ -63,24 +67,36 @@ func (p *pull) decode(b []byte) error {
 	le := binary.LittleEndian
 	p.ID = le.Uint64(b)
 	p.Range = view.Range{First: record.Place(le.Uint64(b[8:])), Last: record.Place(le.Uint64(b[16:]))}
-	p.Cursor = le.Uint64(b[24:])
-	p.Bytes = le.Uint32(b[32:])
+	p.Cursor = cursorOf(b[24:])
+	p.Bytes = le.Uint32(b[24+cursorBytes:])
 	if p.Range.First > p.Range.Last || p.Bytes > peer.MaxBulkBytes/2 {
-		return fmt.Errorf("%w: a pull of %d bytes from a range that is none", peer.ErrMalformed, p.Bytes)
+		return fmt.Errorf("%w: a pull of %d bytes from %s", peer.ErrMalformed, p.Bytes, p.Range)
 	}
 	return nil
 }
 
-// pulled is the head of a pull's answer. Its bulk is entries.
+func appendCursor(b []byte, c store.PullCursor) []byte {
+	for _, n := range []uint64{c.At, uint64(c.Log), c.Value, c.Piece} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func cursorOf(b []byte) store.PullCursor {
+	le := binary.LittleEndian
+	return store.PullCursor{At: le.Uint64(b), Log: record.LogID(le.Uint64(b[8:])), Value: le.Uint64(b[16:]), Piece: le.Uint64(b[24:])}
+}
+
+// pulled is the head of an answer to pull or keys. Its bulk is entries.
 type pulled struct {
-	Cursor  uint64 // for the next pull; 0: that was all
+	Cursor  store.PullCursor // for the next pull; zero: that was all
 	Records uint32
 }
 
-const pulledBytes = 8 + 4
+const pulledBytes = cursorBytes + 4
 
 func (p *pulled) encode() peer.Raw {
-	b := binary.LittleEndian.AppendUint64(make([]byte, 0, pulledBytes), p.Cursor)
+	b := appendCursor(make([]byte, 0, pulledBytes), p.Cursor)
 	return binary.LittleEndian.AppendUint32(b, p.Records)
 }
 
@@ -88,35 +104,49 @@ func (p *pulled) decode(b []byte) error {
 	if len(b) != pulledBytes {
 		return fmt.Errorf("%w: a pull's answer with a head of %d bytes", peer.ErrMalformed, len(b))
 	}
-	p.Cursor, p.Records = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:])
+	p.Cursor, p.Records = cursorOf(b), binary.LittleEndian.Uint32(b[cursorBytes:])
 	return nil
 }
 
-// Key is a key that is waited for. Bytes are its own.
-type Key struct {
-	Place record.Place
-	Table record.TableID
-	Bytes []byte
+// all tells whether nothing is left behind it.
+func (p *pulled) all() bool { return p.Cursor == (store.PullCursor{}) }
+
+// keys asks for single keys: the head of methodKeys. Its bulk is the keys, one after the other.
+type keys struct {
+	ID     ID
+	Cursor store.PullCursor
 }
 
-// appendKey encodes a key for methodKeys, whose bulk is keys one after the other, and whose head is
-// the migration's number.
-func appendKey(b []byte, k *Key) []byte {
+func (k *keys) encode() peer.Raw {
+	return appendCursor(binary.LittleEndian.AppendUint64(nil, k.ID), k.Cursor)
+}
+
+func (k *keys) decode(b []byte) error {
+	if len(b) != 8+cursorBytes {
+		return fmt.Errorf("%w: a pull of keys with a head of %d bytes", peer.ErrMalformed, len(b))
+	}
+	k.ID, k.Cursor = binary.LittleEndian.Uint64(b), cursorOf(b[8:])
+	return nil
+}
+
+// appendKey encodes a key.
+func appendKey(b []byte, k *store.ArrivingKey) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(k.Table))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(k.Bytes)))
 	return append(b, k.Bytes...)
 }
 
 // decodeKeys reads them; they lie in b.
-func decodeKeys(b []byte) (keys []Key, err error) {
+func decodeKeys(b []byte) (list []store.ArrivingKey, err error) {
 	for len(b) > 0 {
 		if len(b) < 8 || uint64(binary.LittleEndian.Uint32(b[4:])) > uint64(len(b)-8) {
 			return nil, fmt.Errorf("%w: a key that ends early", peer.ErrMalformed)
 		}
-		k := Key{Table: record.TableID(binary.LittleEndian.Uint32(b))}
-		k.Bytes, b = b[8:8+binary.LittleEndian.Uint32(b[4:])], b[8+binary.LittleEndian.Uint32(b[4:]):]
+		k := store.ArrivingKey{Table: record.TableID(binary.LittleEndian.Uint32(b))}
+		end := 8 + binary.LittleEndian.Uint32(b[4:])
+		k.Bytes, b = b[8:end:end], b[end:]
 		k.Place = record.PlaceOf(k.Table, k.Bytes)
-		keys = append(keys, k)
+		list = append(list, k)
 	}
-	return keys, nil
+	return list, nil
 }

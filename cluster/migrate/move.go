@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // stage is what a move does next.
@@ -42,14 +43,14 @@ type move struct {
 	silence  time.Time // since when the source does not answer; zero if it does
 	yielded  yielded
 	first    []byte // entries that came with yielded
-	arrival  Arrival
+	arrival  *store.Arrival
 	pulls    *pulls
 	priority *priority
 
 	now            atomic.Pointer[stage]
 	waitsFor       atomic.Pointer[string]
 	bytes, records atomic.Int64
-	asked          atomic.Int64 // priority pulls
+	asked          atomic.Int64 // keys, in priority pulls
 	total          atomic.Int64 // about how many bytes there are
 }
 

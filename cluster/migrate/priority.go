@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // maxKeys is how many keys one priority pull asks for.
@@ -27,8 +28,8 @@ type name struct {
 }
 
 type wish struct {
-	key  Key
-	done []func()
+	key  store.ArrivingKey
+	done []func(error)
 }
 
 func newPriority() *priority {
@@ -36,18 +37,17 @@ func newPriority() *priority {
 }
 
 // want asks for a key. done is called once, when the key has come or is known not to be, or when nobody
-// asks any more. It keeps no part of k.
-func (p *priority) want(k Key, done func()) {
+// asks any more.
+func (p *priority) want(k store.ArrivingKey, done func(error)) {
 	p.mu.Lock()
 	if p.ended {
 		p.mu.Unlock()
-		done()
+		done(nil)
 		return
 	}
 	n := name{k.Table, string(k.Bytes)}
 	w := p.wishes[n]
 	if w == nil {
-		k.Bytes = []byte(n.key)
 		w = &wish{key: k}
 		p.wishes[n] = w
 		p.next = append(p.next, w)
@@ -87,18 +87,8 @@ func (p *priority) granted(batch []*wish) {
 		done := w.done
 		p.mu.Unlock()
 		for _, f := range done {
-			f()
+			f(nil)
 		}
-	}
-}
-
-// came is granted for a key that came by itself, if somebody waits for it.
-func (p *priority) came(table record.TableID, key []byte) {
-	p.mu.Lock()
-	w := p.wishes[name{table, string(key)}] // Nothing is allocated for a look-up.
-	p.mu.Unlock()
-	if w != nil {
-		p.granted([]*wish{w})
 	}
 }
 

@@ -3,9 +3,11 @@ package migrate
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // silent is how long the source may say nothing while it yields.
@@ -13,21 +15,15 @@ const silent = 10 * time.Second
 
 // transfer has the source give the ranges away, and hears that it has.
 func (m *move) transfer(ctx context.Context) (stage, error) {
-	if m.want.Options.Ownership == meta.OwnershipLate && m.want.Stage == meta.Wanted {
-		if err := m.pullLate(ctx); err != nil {
-			return yielding, err
-		}
-	}
 	if err := m.halt(ctx, BeforeTransfer); err != nil {
 		return yielding, err
 	}
-	from, segment := m.from()
 	if m.o.HaltAt == AfterTransfer {
-		// The answer is not waited for: the source has written to etcd, and this node knows nothing.
-		_, _ = m.ask(ctx, transfer{ID: m.id, From: from, Segment: segment})
+		// Its answer is not heard: the source has written to etcd, and nobody serves.
+		_, _ = m.ask(ctx)
 		return yielding, m.halt(ctx, AfterTransfer)
 	}
-	y, err := m.ask(ctx, transfer{ID: m.id, From: from, Segment: segment})
+	y, err := m.ask(ctx)
 	switch {
 	case errors.Is(err, errNotYet):
 		return queued, nil
@@ -36,23 +32,24 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	}
 	m.silence = time.Time{}
 	m.yielded = y
+	m.total.Store(y.Bytes)
 	// What etcd says now must be known here before anything is opened.
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Wanted })
 	if err != nil {
 		return yielding, err
 	}
 	m.want = s.Migrations[m.id]
-	m.log.Info("the source has yielded", "ceiling", y.Ceiling, "records", y.Records)
+	m.log.Info("the source has yielded", "ceiling", y.Ceiling, "bytes", y.Bytes, "took", time.Since(m.began).Round(time.Millisecond).String())
 	return opening, m.halt(ctx, Yielded)
 }
 
-// ask makes the call and keeps what comes with the answer.
-func (m *move) ask(ctx context.Context, t transfer) (y yielded, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, t)
+// ask makes the call and keeps what comes with the answer. What it says of this node's log counts if the source has not
+// yielded before.
+func (m *move) ask(ctx context.Context) (yielded, error) {
+	from, segment := m.o.Store.Position()
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment})
 	if err != nil {
-		return y, err
+		return yielded{}, err
 	}
 	defer s.Close()
 	s.Stall(silent)
@@ -73,7 +70,7 @@ func (m *move) ask(ctx context.Context, t transfer) (y yielded, err error) {
 // open begins to serve the ranges: what is there at once, and what is not when it comes.
 func (m *move) open(ctx context.Context) (stage, error) {
 	if m.arrival == nil {
-		a, err := m.o.Landing.Arrive(m.want.Ranges, m.yielded.Ceiling, m.wanted)
+		a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m})
 		if err != nil {
 			return opening, err
 		}
@@ -86,20 +83,34 @@ func (m *move) open(ctx context.Context) (stage, error) {
 		return opening, err
 	}
 	m.first = nil
-	if !m.late() {
-		m.o.Gate.Open(m.want.Ranges)
-	}
+	m.o.Gate.Open(m.want.Ranges)
 	return pulling, nil
 }
 
-func (m *move) late() bool { return m.want.Options.Ownership == meta.OwnershipLate }
-
-// wanted is asked for a key by an operation that found it missing.
-func (m *move) wanted(k Key, done func()) { m.priority.want(k, done) }
+// Want is how the store asks for keys that operations found missing.
+func (m *move) Want(list []store.ArrivingKey, done func(error)) {
+	if len(list) == 0 {
+		done(nil)
+		return
+	}
+	if m.want.Options.PriorityPulls == meta.PriorityPullsSync {
+		m.pulls.now(list, done)
+		return
+	}
+	left := new(atomic.Int64)
+	left.Store(int64(len(list)))
+	for _, k := range list {
+		m.priority.want(k, func(err error) {
+			if left.Add(-1) == 0 {
+				done(err)
+			}
+		})
+	}
+}
 
 // adopt makes all that came as safe as any write of this node.
 func (m *move) adopt(ctx context.Context) (stage, error) {
-	if err := m.arrival.Adopt(ctx); err != nil {
+	if err := m.arrival.Finish(ctx); err != nil {
 		return adopting, err
 	}
 	return completing, m.halt(ctx, Adopted)
@@ -127,29 +138,34 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 	if err != nil {
 		return returning, err
 	}
+	m.stopPulls()
 	member, err := m.o.Member()
 	if err != nil {
 		return returning, err
 	}
-	plan, err := m.o.Landing.Plan(last)
-	if err != nil {
+	if err := member.Return(ctx, m.id, meta.Plan{Cut: last, Roster: m.o.Roster()}); err != nil {
 		return returning, err
 	}
-	if err := member.Return(ctx, m.id, plan); err != nil {
-		return returning, err
-	}
+	m.log.Info("what came was returned to the source", "batch", last)
 	_, err = m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Moving })
 	return over, err
 }
 
-// leave ends the arrival once the ranges do not arrive any more: they have come, or the source has died and this
-// node has replayed its log instead, or they are another's again.
-func (m *move) leave(ctx context.Context) {
+// stopPulls lets operations go that wait for keys. The gate holds them now.
+func (m *move) stopPulls() {
 	if m.pulls != nil {
 		m.pulls.close()
 	}
-	if m.arrival == nil {
-		return
+	if m.arrival != nil {
+		m.arrival.Release(nil)
+	}
+}
+
+// leave ends the arrival once the ranges do not arrive any more: they have come, or the source has died and this
+// node has replayed its log instead, or they are another's again. Until then operations wait.
+func (m *move) leave(ctx context.Context) {
+	if m.pulls != nil {
+		m.pulls.close()
 	}
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
 		return len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0
@@ -157,9 +173,7 @@ func (m *move) leave(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	if len(s.Map.Ranges(m.o.Self).Intersect(m.want.Ranges)) == 0 {
-		m.arrival.Abandon()
-	} else {
+	if m.arrival != nil {
 		m.arrival.End()
 	}
 	m.log.Info("the migration has ended", "as", string(s.Migrations[m.id].Stage), "why", s.Migrations[m.id].Why,
