@@ -21,7 +21,7 @@ import (
 // neither.
 func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, error) {
 	var snap *snapshot
-	if st.opts.logged() && st.manifest == nil {
+	if st.opts.logged() && st.manifest == nil && !st.arriving.any() { // It does not have the tombstones of its base.
 		snap = st.readSnapshot()
 	}
 	if snap == nil {

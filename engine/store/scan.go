@@ -116,6 +116,9 @@ func (ss *Session) firstKey(db int, dst []byte) ([]byte, Status) {
 func (ss *Session) Usage(k *Key) (int, Status) {
 	var pr index.Probe
 	p, st := ss.find(k, &pr)
+	if st == NotFound && ss.st.arriving.any() {
+		st = ss.missing(k)
+	}
 	if st != OK {
 		return 0, st
 	}
