@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
@@ -30,6 +31,8 @@ type life struct {
 
 	primary atomic.Pointer[replica.Primary]
 	store   *store.Store
+	shelf   *migrate.Shelf // the store, to targets of migrations
+	yields  yields
 	redis   *redis.Server
 	native  *session.Server
 	opened  chan struct{} // closed once the store is there
@@ -41,6 +44,8 @@ type life struct {
 	closed sync.Once
 	drains atomic.Bool // it gives its keys away
 	heir   sync.Mutex  // held by who replays: of two leases in a row, one
+	// taking is held while an import of places begins, or an arrival: each knows of the other.
+	taking sync.Mutex
 }
 
 var (
@@ -125,8 +130,15 @@ func (l *life) start() error {
 	if err := l.openStore(); err != nil {
 		return l.why(err)
 	}
+	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
 	close(l.opened)
-	return l.openDoors()
+	if err := l.openDoors(); err != nil {
+		return err
+	}
+	driver := l.newDriver()
+	l.tasks.Go(func() { driver.Run(l.ctx) })
+	l.tasks.Go(func() { l.retract(l.ctx) })
+	return nil
 }
 
 // why is the reason for which the life has ended, if it has, or else err.
@@ -304,6 +316,9 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 	}
 	l.tasks.Wait() // Coordinator and heir: nothing is decided or imported from here on.
 	l.life.CompareAndSwap(l, nil)
+	if l.shelf != nil {
+		l.shelf.Close()
+	}
 	if l.store != nil {
 		closeStore := l.store.CloseUnsaved
 		if save && l.gate.Alive() {

@@ -21,6 +21,7 @@ type Options struct {
 	Peers   *peer.Pool
 	Store   *store.Store
 	Gate    Gate
+	Taking  sync.Locker   // held while places begin to arrive, in one way or another
 	Roster  func() uint64 // number of the newest list of the log's segments that backups have
 	Log     *slog.Logger
 

@@ -88,6 +88,21 @@ func (m *move) run(ctx context.Context) {
 	if m.at == over {
 		m.leave(ctx)
 	}
+	if ctx.Err() != nil {
+		m.stop()
+	}
+}
+
+var errStops = errors.New("the node stops")
+
+// stop lets operations go that wait, when the node stops in the middle of it.
+func (m *move) stop() {
+	if m.pulls != nil {
+		m.pulls.close()
+	}
+	if m.arrival != nil {
+		m.arrival.Release(errStops)
+	}
 }
 
 // once carries out one stage, and begins it again after a while if it failed.

@@ -1,10 +1,6 @@
 package migrate
 
-import (
-	"context"
-	"fmt"
-	"slices"
-)
+import "context"
 
 // Step is a named point of a migration, as its target goes through it.
 type Step string
@@ -23,14 +19,6 @@ const (
 
 // Steps are all of them.
 var Steps = []Step{AfterSample, BeforeTransfer, AfterTransfer, Yielded, Pulling, Pulled, Adopted, Completed}
-
-// CheckStep says why a name is that of no step. The empty name is that of none on purpose.
-func CheckStep(name string) error {
-	if name == "" || slices.Contains(Steps, Step(name)) {
-		return nil
-	}
-	return fmt.Errorf("there is no step %q of a migration: use one of %v", name, Steps)
-}
 
 // halt stops a migration at a step for good, for tests that kill nodes there.
 type halt struct{ at Step }

@@ -69,12 +69,8 @@ func (m *move) ask(ctx context.Context) (yielded, error) {
 
 // open begins to serve the ranges: what is there at once, and what is not when it comes.
 func (m *move) open(ctx context.Context) (stage, error) {
-	if m.arrival == nil {
-		a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m})
-		if err != nil {
-			return opening, err
-		}
-		m.arrival = a
+	if err := m.arrive(); err != nil {
+		return opening, err
 	}
 	if m.pulls == nil {
 		m.pulls = newPulls(m)
@@ -85,6 +81,21 @@ func (m *move) open(ctx context.Context) (stage, error) {
 	m.first = nil
 	m.o.Gate.Open(m.want.Ranges)
 	return pulling, nil
+}
+
+// arrive tells the store what comes, if etcd still says so: if the source has died, another way may have begun.
+func (m *move) arrive() error {
+	if m.arrival != nil {
+		return nil
+	}
+	m.o.Taking.Lock()
+	defer m.o.Taking.Unlock()
+	if m.o.Cache.Snapshot().Migrations[m.id].Stage != meta.Moving {
+		return errEnded
+	}
+	a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m})
+	m.arrival = a
+	return err
 }
 
 // Want is how the store asks for keys that operations found missing.
