@@ -12,6 +12,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
@@ -243,6 +244,9 @@ func (l *life) openStore() error {
 	n := l.node
 	o := n.cfg.storeOptions(l.memory, n.loops(), n.log, n.report)
 	o.Dir, o.LogID, o.SegmentBytes, o.Cluster = l.id.logPath(), l.id.Log, l.settings.SegmentBytes, true
+	s := l.cache.Snapshot()
+	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
+	o.Owned = s.Holds(l.id.Node).Spans()
 	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err

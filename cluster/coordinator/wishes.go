@@ -92,7 +92,7 @@ func (c *coordinator) remove(ctx context.Context, s *meta.Snapshot, n view.NodeI
 	case w.Lost && !s.Lost(n):
 		c.Log.Warn("a node was given up by an operator", "node", n)
 		return c.term.MarkLost(ctx, n)
-	case len(s.Map.Ranges(n)) > 0:
+	case slices.Contains(s.Dead(), n):
 		return c.term.Defer(ctx, n, w, "others take the keys of "+string(n))
 	case c.recovering(s, n):
 		return c.term.Defer(ctx, n, w, "the log of "+string(n)+" is being replayed")

@@ -168,6 +168,21 @@ func (s *Snapshot) Ready(m Migration) error {
 // leaving returns what a node's log has of an earlier time and has no floor for yet.
 func (s *Snapshot) leaving(n view.NodeID) view.Ranges { return s.Logs[s.Nodes[n].Log].Leaving }
 
+// Leaving returns what others have now that was a node's, and which its log has no floor for yet.
+func (s *Snapshot) Leaving(n view.NodeID) view.Ranges { return s.leaving(n) }
+
+// Unsettled returns places that a node's log does not have all records of, or that another's does not: its
+// tombstones of them may be about records that only the other has, and must stay.
+func (s *Snapshot) Unsettled(n view.NodeID) view.Ranges {
+	ranges := s.arriving(n)
+	for _, m := range s.Migrations {
+		if m.Target == n && m.Stage == Returning {
+			ranges = ranges.Union(m.Ranges)
+		}
+	}
+	return ranges
+}
+
 // Holds returns all places whose records a node's log must keep: what it owns, and what it gave to
 // others who need its log still.
 func (s *Snapshot) Holds(n view.NodeID) view.Ranges {

@@ -46,16 +46,23 @@ type Snapshot struct {
 // have no lease, sorted: what a coordinator recovers.
 func (s *Snapshot) Dead() []view.NodeID {
 	nodes := s.Map.Owners()
-	for _, m := range s.Migrations {
-		if m.Stage == Moving {
-			nodes = append(nodes, m.Source, m.Target)
+	for n := range s.Nodes {
+		if s.migrates(n) {
+			nodes = append(nodes, n)
 		}
-	}
-	for _, r := range s.Returns {
-		nodes = append(nodes, r.Node)
 	}
 	slices.Sort(nodes)
 	return slices.DeleteFunc(slices.Compact(nodes), s.alive)
+}
+
+// migrates tells whether a node's log is needed to end a migration.
+func (s *Snapshot) migrates(n view.NodeID) bool {
+	for _, m := range s.Migrations {
+		if m.Stage == Moving && (m.Source == n || m.Target == n) || m.Stage == Returning && m.Target == n {
+			return true
+		}
+	}
+	return false
 }
 
 // arriving returns what a node owns and does not have whole yet.
