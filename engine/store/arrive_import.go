@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -131,9 +132,9 @@ func (w *ImportWorker) showValue(ctx context.Context, of valueName) error {
 // written or removed here before they came.
 func (a *Arrival) finishLarge(ctx context.Context) error {
 	a.large.mu.Lock()
-	lack, values := len(a.large.fronts), a.large.values
+	values, fronts := a.large.values, slices.Collect(maps.Keys(a.large.fronts))
 	a.large.mu.Unlock()
-	if len(values)+lack == 0 {
+	if len(values)+len(fronts) == 0 {
 		return nil
 	}
 	w, err := a.NewWorker()
@@ -141,12 +142,14 @@ func (a *Arrival) finishLarge(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
-	for of := range a.large.fronts {
+	lack := 0
+	for _, of := range fronts {
 		if err := w.showValue(ctx, of); err != nil {
 			return err
 		}
+		lack += b2i(a.large.pending(of) != nil)
 	}
-	if lack = len(a.large.fronts); lack > 0 {
+	if lack > 0 {
 		return fmt.Errorf("%d large values lack some of their pieces: pull their places again", lack)
 	}
 	if err := w.dropUnnamed(ctx, values); err != nil {

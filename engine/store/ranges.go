@@ -10,8 +10,12 @@ func SlotRange(slot uint16) (from, to record.Place) {
 
 // CountRange counts the keys whose places lie in [from, to]. With Cold nothing is to be used.
 func (ss *Session) CountRange(db int, from, to record.Place) (keys int, st Status) {
-	_, st = ss.ScanRange(db, from, to, 0, int(^uint(0)>>2), func([]byte, *View) { keys++ })
-	return keys, st
+	for cursor := uint64(0); ; {
+		cursor, st = ss.ScanRange(db, from, to, cursor, int(^uint(0)>>2), func([]byte, *View) { keys++ })
+		if st != OK || cursor == 0 {
+			return keys, st
+		}
+	}
 }
 
 // Range is all places from First to Last, both included.
