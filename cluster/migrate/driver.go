@@ -15,15 +15,15 @@ import (
 
 // Options say how migrations to a node are driven.
 type Options struct {
-	Self    view.NodeID
-	Cache   *meta.Cache
-	Member  func() (*meta.Member, error) // who the node is now, or that its lease was lost
-	Peers   *peer.Pool
-	Store   *store.Store
-	Gate    Gate
-	Taking  sync.Locker   // held while places begin to arrive, in one way or another
-	Roster  func() uint64 // number of the newest list of the log's segments that backups have
-	Log     *slog.Logger
+	Self   view.NodeID
+	Cache  *meta.Cache
+	Member func() (*meta.Member, error) // who the node is now, or that its lease was lost
+	Peers  *peer.Pool
+	Store  *store.Store
+	Gate   Gate
+	Taking sync.Locker   // held while places begin to arrive, in one way or another
+	Roster func() uint64 // number of the newest list of the log's segments that backups have
+	Log    *slog.Logger
 
 	PullBytes  int            // of one pull; 20 KB
 	Partitions int            // pulls under way at a time; 8
