@@ -247,6 +247,7 @@ func (l *life) openStore() error {
 	s := l.cache.Snapshot()
 	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
 	o.Owned = s.Holds(l.id.Node).Spans()
+	o.Arriving = migrate.Ranges(s.Unsettled(l.id.Node))
 	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err
