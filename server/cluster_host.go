@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -167,6 +168,7 @@ func (h *host) openPeers() (err error) {
 		return err
 	}
 	h.peers.Handle(MethodStatus, h.answerStatus)
+	migrate.NewSource(origin{h}).Handle(h.peers)
 	if err := h.openBackup(); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
@@ -31,6 +32,8 @@ type life struct {
 
 	primary atomic.Pointer[replica.Primary]
 	store   *store.Store
+	shelf   *migrate.Shelf // the store, to targets of migrations
+	yields  yields
 	redis   *redis.Server
 	native  *session.Server
 	opened  chan struct{} // closed once the store is there
@@ -128,8 +131,15 @@ func (l *life) start() error {
 	if err := l.openStore(); err != nil {
 		return l.why(err)
 	}
+	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
 	close(l.opened)
-	return l.openDoors()
+	if err := l.openDoors(); err != nil {
+		return err
+	}
+	driver := l.newDriver()
+	l.tasks.Go(func() { driver.Run(l.ctx) })
+	l.tasks.Go(func() { l.retract(l.ctx) })
+	return nil
 }
 
 // why is the reason for which the life has ended, if it has, or else err.
@@ -237,6 +247,7 @@ func (l *life) openStore() error {
 	s := l.cache.Snapshot()
 	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
 	o.Owned = s.Holds(l.id.Node).Spans()
+	o.Arriving = migrate.Ranges(s.Unsettled(l.id.Node))
 	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err
@@ -310,6 +321,9 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 	}
 	l.tasks.Wait() // Coordinator and heir: nothing is decided or imported from here on.
 	l.life.CompareAndSwap(l, nil)
+	if l.shelf != nil {
+		l.shelf.Close()
+	}
 	if l.store != nil {
 		closeStore := l.store.CloseUnsaved
 		if save && l.gate.Alive() {

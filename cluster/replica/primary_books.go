@@ -206,3 +206,10 @@ func (p *Primary) end(streams ...*stream) {
 	}
 	p.streams.Store(&all)
 }
+
+// RosterNumber is that of the newest roster. Backups have it, or soon will.
+func (p *Primary) RosterNumber() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.books.number
+}
