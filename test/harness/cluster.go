@@ -195,7 +195,16 @@ func (c *Cluster) Node(id view.NodeID) *Node {
 }
 
 // Metadata is what etcd has now.
-func (c *Cluster) Metadata() (*meta.Snapshot, error) {
+func (c *Cluster) Metadata() (s *meta.Snapshot, err error) {
+	err = c.WithMeta(func(ctx context.Context, m *meta.Store) error {
+		s, err = m.Read(ctx)
+		return err
+	})
+	return s, err
+}
+
+// WithMeta gives f the metadata to change, and some seconds to do it.
+func (c *Cluster) WithMeta(f func(context.Context, *meta.Store) error) error {
 	c.metaMu.Lock()
 	defer c.metaMu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -203,14 +212,14 @@ func (c *Cluster) Metadata() (*meta.Snapshot, error) {
 	if c.metaNow == nil {
 		config, err := meta.ParseURL(c.url)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		config.Log = slog.New(slog.DiscardHandler)
 		if c.metaNow, err = meta.Open(ctx, config); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return c.metaNow.Read(ctx)
+	return f(ctx, c.metaNow)
 }
 
 func (c *Cluster) hangUp() {
@@ -278,6 +287,11 @@ func (c *Cluster) Unhealthy() error {
 		return fmt.Errorf("nobody owns anything")
 	case len(s.Dead()) > 0:
 		return fmt.Errorf("%v are dead and own something", s.Dead())
+	}
+	for _, m := range s.Migrations {
+		if !m.Stage.Ended() {
+			return fmt.Errorf("migration %d from %s to %s is %s: %+v", m.ID, m.Source, m.Target, m.Stage, s.Moves[m.ID])
+		}
 	}
 	for log, r := range s.Recoveries {
 		return fmt.Errorf("the recovery of %s, log %016x, goes on: %+v", r.Node, uint64(log), s.Progress[log])
