@@ -121,6 +121,9 @@ type Options struct {
 	// Cluster says that other nodes may import this store's log. Then a database
 	// has the same table for ever, Truncate deletes key by key, and Swap is refused.
 	Cluster bool
+	// Arriving names places that arrive from the source of a migration that had begun in a
+	// former life: see Arrive. Nobody serves them until it goes on.
+	Arriving []Range
 	// KeepResults is how long the result of an operation is kept for another
 	// attempt; 3 minutes. See Session.Once.
 	KeepResults time.Duration

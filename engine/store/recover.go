@@ -219,6 +219,7 @@ func (ss *Session) replayPut(a record.Address, p record.Ptr, later *deferred) {
 // is there. What keeps it from that is left in ss.err.
 func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 	t := ss.st.tables.byID(p.Table())
+	ss.st.raiseCeiling(versionOf(p))
 	if p.Table() == chunkTable {
 		t = &noTable
 		ss.st.noteChunk(p)

@@ -21,8 +21,11 @@ import (
 // neither.
 func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, error) {
 	var snap *snapshot
-	if st.opts.logged() && st.manifest == nil {
+	if st.opts.logged() && st.manifest == nil && !st.arriving.any() { // It does not have the tombstones of its base.
 		snap = st.readSnapshot()
+	}
+	if snap != nil && snap.Ceiling == 0 && st.opts.Cluster {
+		snap = nil // Of before they had one: see Ceiling.
 	}
 	if snap == nil {
 		return found, st.removeSnapshot()
@@ -35,8 +38,11 @@ func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, e
 	st.log.SkipTo(snap.Next) // Ids of the base that are gone must not come back.
 	l.mapTables()
 	for i := range st.floors {
-		st.floors[i].Store(binary.LittleEndian.Uint64(snap.floors[8*i:]))
+		floor := binary.LittleEndian.Uint64(snap.floors[8*i:])
+		st.floors[i].Store(floor)
+		st.raiseCeiling(floor)
 	}
+	st.raiseCeiling(snap.Ceiling)
 	st.chunkIDs.Store(snap.ChunkIDs)
 	if err := l.load(); err != nil {
 		return nil, err
