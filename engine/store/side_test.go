@@ -199,6 +199,27 @@ func TestASideThatWasCalledOffIsNotCopied(t *testing.T) {
 	}
 }
 
+func TestARecordThatWasBroughtAndDeletedBeforeASnapshotStaysDeleted(t *testing.T) {
+	dev := device.NewMemory()
+	st, _, ss := replicated(t, store.Options{Device: dev})
+	b := bring(t, st)
+	b.fill(t, "s:", 10)
+	waitFor(t, ss[0], deleteSealed(t, ss[0], "s:5"))
+	if err := st.Checkpoint(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	b.fill(t, "more:", 10) // The side goes on.
+	b.close(t)
+	clone := dev.Crash()
+	t.Cleanup(clone.Close)
+	next := session(t, open(t, store.Options{Device: clone, Durability: store.EverySec}))
+	if got := readAll(t, next, "s:5"); got != "" {
+		t.Errorf("it is back: %q", got)
+	}
+	hasAll(t, "brought before the snapshot", next, "s:", 5)
+	hasAll(t, "brought after the snapshot", next, "more:", 10)
+}
+
 // haul is a store into which records are brought beside the log, by one bringing after
 // the other, while others write to the log and delete some of what was brought.
 type haul struct {
@@ -437,9 +458,8 @@ func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *tes
 		h := &haul{t: t, o: o, adopted: map[string]int{}, brought: map[string]int{}, removed: map[string]bool{}}
 		h.open(device.NewMemory(), hlogtest.New(t, seed))
 		for life := range 1 + scale(2) {
-			dev, f, what := h.suffer(rng, life)
+			dev, next, f := h.suffer(rng, life)
 			old := h.dev
-			next := h.copies.Next()
 			if err := h.st.Close(); err != nil && !t.Failed() {
 				t.Error(err)
 			}
@@ -450,7 +470,7 @@ func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *tes
 			}
 			h.open(dev, next)
 			ss := session(t, h.st)
-			h.look(what, ss, f)
+			h.look(fmt.Sprint("life ", life+1), ss, f)
 			ss.Close()
 			for n := range h.keys { // What was not acknowledged may be gone for good.
 				h.keys[n].acked.Store(0)
@@ -471,8 +491,9 @@ func (h *haul) forget() {
 	h.adopted, h.brought, h.removed = map[string]int{}, map[string]int{}, map[string]bool{}
 }
 
-// suffer lets all work go on while clones are looked at, and returns the last one.
-func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, f fates, what string) {
+// suffer lets all work go on while clones are looked at, and returns the last one with what is
+// copied of it by then.
+func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, next *hlogtest.Copies, f fates) {
 	var stop atomic.Bool
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -501,5 +522,6 @@ func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, f fates, wh
 		name, clone, f := h.die(rng)
 		h.verify(fmt.Sprintf("%s, life %d, clone %d", name, life, n), clone, f)
 	}
-	return h.dev.Crash(), h.fates(false), fmt.Sprintf("life %d", life+1)
+	f, next = h.fates(false), h.copies.Next()
+	return h.dev.Crash(), next, f
 }
