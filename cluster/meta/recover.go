@@ -84,9 +84,9 @@ func (e *edit) endReturn(r *Recovery, m Migration) error {
 }
 
 func (e *edit) writeRecovery(r Recovery, moves []view.Move, next view.Map) error {
-	retired := e.seen.Logs[r.Log]
+	retired := e.log(r.Log)
 	retired.Retired = true
-	if err := e.put(keyLog(r.Log), retired); err != nil {
+	if err := e.putLog(retired); err != nil {
 		return err
 	}
 	// What the dead node was to replay for others, its heirs replay.

@@ -67,10 +67,16 @@ func (s *Snapshot) migrates(n view.NodeID) bool {
 
 // arriving returns what a node owns and does not have whole yet.
 func (s *Snapshot) arriving(n view.NodeID) view.Ranges {
-	var ranges view.Ranges
+	ranges := s.Inheriting(n)
 	for _, m := range s.Incoming(n) {
 		ranges = ranges.Union(m.Ranges)
 	}
+	return ranges
+}
+
+// Inheriting returns what a node owns and is to replay from others' logs. It serves none of it: of what
+// a replay has brought so far, nobody knows what was deleted.
+func (s *Snapshot) Inheriting(n view.NodeID) (ranges view.Ranges) {
 	for r := range s.Replays() {
 		for _, p := range r.Parts {
 			if p.Heir == n && !p.Done {
@@ -107,8 +113,8 @@ func (s *Snapshot) Replay(of Share) (r Recovery, there bool) {
 	return r, there
 }
 
-// Arriving returns what a node owns and does not have whole yet: it serves none of it but what its store can
-// tell from what is still missing.
+// Arriving returns what a node owns and does not have whole yet: what it inherits, and what migrations
+// move to it, which it serves once their sources do not.
 func (s *Snapshot) Arriving(n view.NodeID) view.Ranges { return s.arriving(n) }
 
 // Living returns nodes that have a lease, sorted.
