@@ -199,6 +199,27 @@ func TestASideThatWasCalledOffIsNotCopied(t *testing.T) {
 	}
 }
 
+func TestARecordThatWasBroughtAndDeletedBeforeASnapshotStaysDeleted(t *testing.T) {
+	dev := device.NewMemory()
+	st, _, ss := replicated(t, store.Options{Device: dev})
+	b := bring(t, st)
+	b.fill(t, "s:", 10)
+	waitFor(t, ss[0], deleteSealed(t, ss[0], "s:5"))
+	if err := st.Checkpoint(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	b.fill(t, "more:", 10) // The side goes on.
+	b.close(t)
+	clone := dev.Crash()
+	t.Cleanup(clone.Close)
+	next := session(t, open(t, store.Options{Device: clone, Durability: store.EverySec}))
+	if got := readAll(t, next, "s:5"); got != "" {
+		t.Errorf("it is back: %q", got)
+	}
+	hasAll(t, "brought before the snapshot", next, "s:", 5)
+	hasAll(t, "brought after the snapshot", next, "more:", 10)
+}
+
 // haul is a store into which records are brought beside the log, by one bringing after
 // the other, while others write to the log and delete some of what was brought.
 type haul struct {
