@@ -69,6 +69,20 @@ func (o origin) Given(ctx context.Context, id migrate.ID, target view.NodeID) (m
 	return m, l.yield(ctx, m)
 }
 
+// Returned waits until this node knows that a migration from it was undone.
+func (o origin) Returned(ctx context.Context, id migrate.ID) error {
+	l, err := o.opened()
+	if err != nil {
+		return err
+	}
+	s, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Moving })
+	if err != nil {
+		return err
+	}
+	l.gate.show(s)
+	return nil
+}
+
 // gives says why a migration is not one from this node to the target.
 func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error {
 	switch {

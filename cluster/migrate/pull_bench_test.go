@@ -88,6 +88,7 @@ func (g given) Yield(context.Context, ID, view.NodeID, record.BatchID, record.Se
 	return g.m, nil
 }
 func (g given) Given(context.Context, ID, view.NodeID) (meta.Migration, error) { return g.m, nil }
+func (g given) Returned(context.Context, ID) error                             { return nil }
 func (g given) Shelf() (*Shelf, error)                                         { return g.shelf, nil }
 
 // pullsBetween is a migration of everything from a store to an empty one that has just been opened.

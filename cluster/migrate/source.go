@@ -19,6 +19,8 @@ type Origin interface {
 	Yield(ctx context.Context, id ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error)
 	// Given returns a migration whose ranges this node has yielded.
 	Given(ctx context.Context, id ID, target view.NodeID) (meta.Migration, error)
+	// Returned waits until the node knows that a migration from it was undone.
+	Returned(ctx context.Context, id ID) error
 	// Shelf is what is read from, or why there is nothing.
 	Shelf() (*Shelf, error)
 }
@@ -32,6 +34,7 @@ func NewSource(o Origin) *Source { return &Source{o} }
 // Handle answers the calls that come to s.
 func (s *Source) Handle(to *peer.Server) {
 	to.Handle(methodTransfer, s.transfer)
+	to.Handle(methodReturned, s.returned)
 	// Targets have lines for these.
 	to.HandleInOrder(methodPull, s.pull)
 	to.HandleInOrder(methodKeys, s.keys)
@@ -66,6 +69,15 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	}
 	share := m.Ranges.Fraction() / max(1e-9, shelf.share())
 	return yielded{Ceiling: shelf.store.Ceiling(), Bytes: int64(share * float64(shelf.store.Metrics().LiveBytes))}, nil, nil
+}
+
+// returned answers when the source knows that it has the ranges back.
+func (s *Source) returned(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask transfer
+	if err := c.Bind(&ask); err != nil {
+		return nil, nil, err
+	}
+	return nil, nil, s.origin.Returned(ctx, ask.ID)
 }
 
 // partBytes is about how much goes in one part of an answer.
