@@ -88,6 +88,8 @@ func (g given) Yield(context.Context, ID, view.NodeID, record.BatchID, record.Se
 	return g.m, nil
 }
 func (g given) Given(context.Context, ID, view.NodeID) (meta.Migration, error) { return g.m, nil }
+func (g given) Sample(context.Context, ID, view.NodeID) error                  { return nil }
+func (g given) Sampled(ID) []store.ArrivingKey                                 { return nil }
 func (g given) Returned(context.Context, ID) error                             { return nil }
 func (g given) Shelf() (*Shelf, error)                                         { return g.shelf, nil }
 

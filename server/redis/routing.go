@@ -6,6 +6,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // Routing is who serves which key, from one node's point of view. It never
@@ -40,6 +41,8 @@ type RoutingState struct {
 	// Expected is what is on its way to this node or from it while nodes do not all know so: the map
 	// gives it to another, who may still name this one. Commands on it wait, too, instead of going back and forth.
 	Expected view.Ranges
+	// Sample, if not nil, notes keys that commands use.
+	Sample *store.Sample
 	// Exporting ranges are this node's in the map; keys that have gone already are
 	// to be asked for at the other node (ASK).
 	Exporting []Migration
