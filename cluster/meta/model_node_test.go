@@ -51,10 +51,11 @@ func (n *modelNode) enter() {
 	}
 	m, err := n.w.store.enter(context.Background(), Node{ID: n.id, Log: n.log, Address: "x"}, &Lease{})
 	n.w.must(err)
-	n.member, n.seen = m, n.w.now()
+	n.member = m
 	if !n.up {
 		n.open()
 	}
+	n.see()
 }
 
 // open starts the process.
@@ -74,7 +75,7 @@ func (n *modelNode) open() {
 // crash ends the process. Of side segments that are not adopted some may be left.
 func (n *modelNode) crash(keepSide bool) {
 	n.up = false
-	l := n.w.logs[n.log]
+	l := n.store.log
 	l.entries = slices.DeleteFunc(slices.Clone(l.entries), func(e modelEntry) bool { return e.unsafe && !keepSide })
 	for i := range l.entries {
 		l.entries[i].unsafe = false // The next process adopts them.

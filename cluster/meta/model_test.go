@@ -2,9 +2,10 @@ package meta
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -95,13 +96,21 @@ func modelRun(seed uint64, flaw string) (*modelWorld, error) {
 	return w, err
 }
 
+// modelRuns is how many lives are played; OSTRO_MODEL_RUNS has it play more.
+func modelRuns(t *testing.T) int {
+	if n, err := strconv.Atoi(os.Getenv("OSTRO_MODEL_RUNS")); err == nil {
+		return n
+	}
+	if testing.Short() {
+		return 150
+	}
+	return 500
+}
+
 func (w *modelWorld) story() string { return strings.Join(w.trace, "\n\t") }
 
 func TestNothingIsLostWhateverHappensToMigrations(t *testing.T) {
-	runs := 3000
-	if testing.Short() {
-		runs = 600
-	}
+	runs := modelRuns(t)
 	first := rand.Uint64()
 	steps := 0
 	for seed := first; seed < first+uint64(runs); seed++ {
@@ -135,5 +144,3 @@ func TestTheModelFindsFlaws(t *testing.T) {
 		})
 	}
 }
-
-var _ = fmt.Sprint
