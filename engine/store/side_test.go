@@ -458,9 +458,8 @@ func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *tes
 		h := &haul{t: t, o: o, adopted: map[string]int{}, brought: map[string]int{}, removed: map[string]bool{}}
 		h.open(device.NewMemory(), hlogtest.New(t, seed))
 		for life := range 1 + scale(2) {
-			dev, f, what := h.suffer(rng, life)
+			dev, next, f := h.suffer(rng, life)
 			old := h.dev
-			next := h.copies.Next()
 			if err := h.st.Close(); err != nil && !t.Failed() {
 				t.Error(err)
 			}
@@ -471,7 +470,7 @@ func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *tes
 			}
 			h.open(dev, next)
 			ss := session(t, h.st)
-			h.look(what, ss, f)
+			h.look(fmt.Sprint("life ", life+1), ss, f)
 			ss.Close()
 			for n := range h.keys { // What was not acknowledged may be gone for good.
 				h.keys[n].acked.Store(0)
@@ -492,8 +491,9 @@ func (h *haul) forget() {
 	h.adopted, h.brought, h.removed = map[string]int{}, map[string]int{}, map[string]bool{}
 }
 
-// suffer lets all work go on while clones are looked at, and returns the last one.
-func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, f fates, what string) {
+// suffer lets all work go on while clones are looked at, and returns the last one with what is
+// copied of it by then.
+func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, next *hlogtest.Copies, f fates) {
 	var stop atomic.Bool
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -522,5 +522,6 @@ func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, f fates, wh
 		name, clone, f := h.die(rng)
 		h.verify(fmt.Sprintf("%s, life %d, clone %d", name, life, n), clone, f)
 	}
-	return h.dev.Crash(), h.fates(false), fmt.Sprintf("life %d", life+1)
+	f, next = h.fates(false), h.copies.Next()
+	return h.dev.Crash(), next, f
 }
