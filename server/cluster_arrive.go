@@ -30,6 +30,15 @@ type landing struct{ *life }
 // Open serves ranges that arrive.
 func (d landing) Open(ranges view.Ranges) { d.gate.open(ranges) }
 
+// Expect has operations wait on ranges that are about to change hands.
+func (d landing) Expect(ranges view.Ranges) { d.gate.expect(ranges) }
+
+// Unexpect takes Expect back. What is known by then is shown first.
+func (d landing) Unexpect(ranges view.Ranges) {
+	d.gate.show(d.cache.Snapshot())
+	d.gate.unexpect(ranges)
+}
+
 // Shut has operations on them wait again, and returns when none is under way.
 func (d landing) Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, error) {
 	d.gate.shut(ranges)

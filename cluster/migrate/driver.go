@@ -53,6 +53,10 @@ func (o Options) withDefaults() Options {
 type Gate interface {
 	// Open serves ranges that arrive.
 	Open(ranges view.Ranges)
+	// Expect has operations wait on ranges that are another's and about to change hands, or have been this node's and just
+	// did: the other may not know yet, and would send clients back. Unexpect takes that back.
+	Expect(ranges view.Ranges)
+	Unexpect(ranges view.Ranges)
 	// Shut has operations on them wait again. When it returns nobody executes on them, and all that was
 	// is in every copy of the log, whose last batch it returns.
 	Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, error)

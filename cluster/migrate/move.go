@@ -138,6 +138,7 @@ func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
 		changed := m.o.Cache.Changed()
 		now, there := m.o.Cache.Snapshot().Migrations[m.id]
 		switch {
+		case there && now.Stage == meta.Returning && m.at == returning:
 		case !there, now.Stage != meta.Wanted && now.Stage != meta.Moving:
 			stop(errEnded)
 		case now.Cancel && m.at != returning:

@@ -176,6 +176,9 @@ func (c *Cluster) prepare(number int) {
 // Start starts the node's process; it may have run before.
 func (n *Node) Start() error { return n.start(n.args...) }
 
+// With has the node's next start take settings over those that it has.
+func (n *Node) With(args ...string) { n.args = append(n.args, args...) }
+
 // Addrs is where clients can ask.
 func (c *Cluster) Addrs() (all []string) {
 	for _, n := range c.Nodes {
@@ -195,31 +198,31 @@ func (c *Cluster) Node(id view.NodeID) *Node {
 }
 
 // Metadata is what etcd has now.
-func (c *Cluster) Metadata() (s *meta.Snapshot, err error) {
-	err = c.WithMeta(func(ctx context.Context, m *meta.Store) error {
-		s, err = m.Read(ctx)
-		return err
-	})
-	return s, err
-}
-
-// WithMeta gives f the metadata to change, and some seconds to do it.
-func (c *Cluster) WithMeta(f func(context.Context, *meta.Store) error) error {
-	c.metaMu.Lock()
-	defer c.metaMu.Unlock()
+func (c *Cluster) Metadata() (*meta.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	m, err := c.Meta(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.Read(ctx)
+}
+
+// Meta is what operators write their wishes to.
+func (c *Cluster) Meta(ctx context.Context) (*meta.Store, error) {
+	c.metaMu.Lock()
+	defer c.metaMu.Unlock()
 	if c.metaNow == nil {
 		config, err := meta.ParseURL(c.url)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		config.Log = slog.New(slog.DiscardHandler)
 		if c.metaNow, err = meta.Open(ctx, config); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return f(ctx, c.metaNow)
+	return c.metaNow, nil
 }
 
 func (c *Cluster) hangUp() {

@@ -181,7 +181,7 @@ func (g *game) migrate() (uint64, error) { return g.migrateFrom(g.sides()) }
 // something only, the other half of the cluster does.
 func (g *game) migrateFrom(source, target *harness.Node) (id uint64, err error) {
 	err = harness.Eventually("a migration can be asked for", func() error {
-		return g.cluster.WithMeta(func(ctx context.Context, m *meta.Store) error {
+		return g.withMeta(func(ctx context.Context, m *meta.Store) error {
 			s, err := m.Read(ctx)
 			if err != nil {
 				return err
@@ -201,9 +201,20 @@ func (g *game) migrateFrom(source, target *harness.Node) (id uint64, err error) 
 	return id, err
 }
 
+// withMeta gives f the cluster's metadata to change, and some seconds to do it.
+func (g *game) withMeta(f func(context.Context, *meta.Store) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	m, err := g.cluster.Meta(ctx)
+	if err != nil {
+		return err
+	}
+	return f(ctx, m)
+}
+
 // cancel takes a migration back, unless it has ended.
 func (g *game) cancel(id uint64) error {
-	return g.cluster.WithMeta(func(ctx context.Context, m *meta.Store) error {
+	return g.withMeta(func(ctx context.Context, m *meta.Store) error {
 		err := m.CancelMigration(ctx, id)
 		if s, readErr := m.Read(ctx); err != nil && readErr == nil && s.Migrations[id].Stage.Ended() {
 			return nil
