@@ -167,9 +167,17 @@ func (g *gate) same(a, b *meta.Snapshot) bool {
 }
 
 // redisGate is the gate as the RESP front door sees it.
-type redisGate struct{ *gate }
+type redisGate struct {
+	*gate
+	slots *slotMover
+}
 
 func (g redisGate) Routing() *redis.Routing { return g.redis.Load() }
+
+// MoveSlot moves a slot for a client.
+func (g redisGate) MoveSlot(slot uint16, to view.NodeID, wait bool, done func(error)) {
+	g.slots.MoveSlot(slot, to, wait, done)
+}
 
 func (g redisGate) Notify(f func()) (stop func()) {
 	w := &watcher{f}

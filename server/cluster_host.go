@@ -56,6 +56,7 @@ type host struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	life   atomic.Pointer[life]
+	slots  *slotMover
 	ready  atomic.Bool // all of the above is there
 
 	inherited atomic.Int64 // records of dead nodes that this one took over
@@ -77,6 +78,7 @@ func (h *host) open() error {
 			return err
 		}
 	}
+	h.slots = &slotMover{self: h.self, meta: h.meta, cache: h.cache, log: h.log, ctx: h.ctx}
 	h.ready.Store(true)
 	return nil
 }
@@ -294,6 +296,9 @@ func (h *host) stop(ctx context.Context, save bool) error {
 		errs = append(errs, l.close(ctx, save))
 	}
 	h.tasks.Wait()
+	if h.slots != nil {
+		h.slots.tasks.Wait()
+	}
 	if l := h.life.Load(); l != nil { // It began in the meantime.
 		errs = append(errs, l.close(ctx, save))
 	}

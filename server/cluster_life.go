@@ -43,15 +43,13 @@ type life struct {
 	ended  <-chan struct{}
 	tasks  sync.WaitGroup
 	closed sync.Once
-	drains atomic.Bool // it gives its keys away
-	heir   sync.Mutex  // held by who replays: of two leases in a row, one
+	heir   sync.Mutex // held by who replays: of two leases in a row, one
 	// taking is held while an import of places begins, or an arrival: each knows of the other.
 	taking sync.Mutex
 }
 
 var (
 	errRetired = errors.New("others have taken over this node's log")
-	errDrained = errors.New("this node is being drained: others take its keys")
 	errStopped = errors.New("the node stops")
 )
 
@@ -85,31 +83,17 @@ func (h *host) beginOnce() (*life, error) {
 
 // settleLog makes sure that the log is one that this node may go on with.
 func (h *host) settleLog() error {
-	for {
-		seen, err := h.meta.Read(h.ctx)
-		if err != nil {
-			return err
-		}
-		switch {
-		case seen.Logs[h.id.Log].Retired:
-			was := h.id.Log
-			if h.id, err = h.id.setAside(); err != nil {
-				return err
-			}
-			h.log.Warn("others have taken over what this node had: it was set aside, and the node begins with an empty log",
-				"retired", fmt.Sprintf("%016x", uint64(was)), "log", fmt.Sprintf("%016x", uint64(h.id.Log)))
-			return nil
-		case seen.Draining(h.id.Node) && len(seen.Map.Ranges(h.id.Node)) > 0:
-			// It shall go: others take its keys while it stays away.
-			h.node.enter("draining")
-			h.pause(100 * time.Millisecond)
-			if h.ctx.Err() != nil {
-				return h.ctx.Err()
-			}
-		default:
-			return nil
-		}
+	seen, err := h.meta.Read(h.ctx)
+	if err != nil || !seen.Logs[h.id.Log].Retired {
+		return err
 	}
+	was := h.id.Log
+	if h.id, err = h.id.setAside(); err != nil {
+		return err
+	}
+	h.log.Warn("others have taken over what this node had: it was set aside, and the node begins with an empty log",
+		"retired", fmt.Sprintf("%016x", uint64(was)), "log", fmt.Sprintf("%016x", uint64(h.id.Log)))
+	return nil
 }
 
 func (l *life) start() error {
@@ -223,10 +207,6 @@ func (l *life) keep() {
 // follow acts on new metadata.
 func (l *life) follow(s *meta.Snapshot) {
 	l.gate.show(s)
-	if s.Draining(l.self) && len(s.Map.Ranges(l.self)) > 0 && l.drains.CompareAndSwap(false, true) {
-		l.log.Info("this node is drained: it answers what it was asked and leaves its keys to others")
-		l.cancel(errDrained)
-	}
 }
 
 // openStore recovers the log and makes it a replicated one.
@@ -275,7 +255,7 @@ func (l *life) openDoors() error {
 		l.native = native
 	}
 	c := n.cfg.redisConfig(n.log)
-	c.Cluster, c.Proxy = redisGate{l.gate}, n.cfg.Proxy
+	c.Cluster, c.Proxy = redisGate{l.gate, l.slots}, n.cfg.Proxy
 	front, err := redis.New(l.store, c)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type ClusterStatus struct {
 	Recoveries  []RecoveryStatus `json:"recoveries,omitempty"`
 	// Migrations are those under way and the last that have ended, the oldest first.
 	Migrations []MigrationStatus `json:"migrations,omitempty"`
-	Wishes      []WishStatus     `json:"wishes,omitempty"`
+	Wishes     []WishStatus      `json:"wishes,omitempty"`
 	// Problems are sentences; without any, the cluster is healthy.
 	Problems []string `json:"problems,omitempty"`
 }
