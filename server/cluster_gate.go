@@ -8,6 +8,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
 	"github.com/ostrodb/ostro/wire"
@@ -16,7 +17,7 @@ import (
 // gate tells the front doors what this node serves, and whether it may.
 //
 // A node serves what the newest snapshot that it knows gives to it, less what has
-// not arrived. That snapshot may be old, but not wrong about this node: nobody takes
+// not arrived; of what a migration brings it serves all, once it is opened. That snapshot may be old, but not wrong about this node: nobody takes
 // anything from a node whose lease is alive. So the snapshot must not be older than the lease, and
 // once the lease has ended nothing is answered.
 type gate struct {
@@ -27,6 +28,11 @@ type gate struct {
 
 	mu       sync.Mutex
 	seen     *meta.Snapshot
+	opened   view.Ranges // of what a migration brings: served, for the store knows what is missing
+	shown    view.Ranges // as arriving
+	expected view.Ranges // of another's: operations wait rather than be sent there
+	awaited  view.Ranges // as it was shown
+	sample   *store.Sample
 	changed  chan struct{}
 	watchers map[*watcher]bool
 }
@@ -49,13 +55,94 @@ func (g *gate) Alive() bool {
 func (g *gate) show(s *meta.Snapshot) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if old := g.seen; old != nil && (s.Revision < old.Revision || g.same(old, s)) {
+	if g.seen != nil && s.Revision < g.seen.Revision {
 		return
 	}
-	g.seen = s
-	g.native.Store(nativeRouting(g.self, s))
-	g.redis.Store(redisRouting(g.self, s))
+	g.opened = g.opened.Intersect(incoming(s, g.self)) // Others that come later are not open by that.
+	g.publish(s)
+}
+
+// open serves ranges that a migration brings to this node.
+func (g *gate) open(ranges view.Ranges) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.opened = g.opened.Union(ranges)
+	g.publish(g.seen)
+}
+
+// shut takes open back.
+func (g *gate) shut(ranges view.Ranges) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.opened = g.opened.Subtract(ranges)
+	g.publish(g.seen)
+}
+
+// expect has commands on another's ranges wait, for they are about to change hands.
+func (g *gate) expect(ranges view.Ranges) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expected = g.expected.Union(ranges)
+	g.publish(g.seen)
+}
+
+// unexpect takes expect back.
+func (g *gate) unexpect(ranges view.Ranges) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expected = g.expected.Subtract(ranges)
+	g.publish(g.seen)
+}
+
+// note has front doors note the keys that they use; nil ends that.
+func (g *gate) note(s *store.Sample) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sample = s
+	g.route(g.seen)
+}
+
+// publish shows a snapshot, if that makes a difference. The caller holds mu.
+func (g *gate) publish(s *meta.Snapshot) {
+	old, arriving := g.seen, g.arriving(s)
+	same := old != nil && arriving.Equal(g.shown) && g.expected.Equal(g.awaited) && g.same(old, s)
+	g.seen, g.shown, g.awaited = s, arriving, g.expected
+	if !same {
+		g.route(s)
+	}
+}
+
+// route tells the front doors. The caller holds mu.
+func (g *gate) route(s *meta.Snapshot) {
+	native := nativeRouting(g.self, s, g.shown)
+	native.Sample = g.sample
+	g.native.Store(native)
+	g.redis.Store(redisRouting(g.self, s, redis.RoutingState{
+		Epoch: uint64(s.Revision), Recovering: g.shown, Expected: g.expected, Sample: g.sample, Copies: copies(g.self, s),
+	}))
 	g.notify()
+}
+
+// arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
+// and what logs of dead nodes have of it until they are replayed.
+func (g *gate) arriving(s *meta.Snapshot) view.Ranges {
+	inherited := s.Arriving(g.self).Subtract(incoming(s, g.self))
+	for r := range s.Replays() {
+		for _, p := range r.Parts {
+			if p.Heir == g.self && !p.Done {
+				inherited = inherited.Union(p.Ranges)
+			}
+		}
+	}
+	return inherited.Union(incoming(s, g.self).Subtract(g.opened))
+}
+
+// incoming is what migrations under way bring to a node.
+func incoming(s *meta.Snapshot, n view.NodeID) (all view.Ranges) {
+	for _, m := range s.Incoming(n) {
+		all = all.Union(m.Ranges)
+	}
+	return all
 }
 
 // poke has the front doors look again: the lease has ended, or is back.
@@ -75,14 +162,22 @@ func (g *gate) notify() {
 
 // same tells whether two snapshots are alike in all that clients are told.
 func (g *gate) same(a, b *meta.Snapshot) bool {
-	return a.Map.Equal(b.Map) && a.Arriving(g.self).Equal(b.Arriving(g.self)) &&
+	return a.Map.Equal(b.Map) &&
 		maps.Equal(a.Nodes, b.Nodes) && copies(g.self, a) == copies(g.self, b) && slices.Equal(a.Living(), b.Living())
 }
 
 // redisGate is the gate as the RESP front door sees it.
-type redisGate struct{ *gate }
+type redisGate struct {
+	*gate
+	slots *slotMover
+}
 
 func (g redisGate) Routing() *redis.Routing { return g.redis.Load() }
+
+// MoveSlot moves a slot for a client.
+func (g redisGate) MoveSlot(slot uint16, to view.NodeID, wait bool, done func(error)) {
+	g.slots.MoveSlot(slot, to, wait, done)
+}
 
 func (g redisGate) Notify(f func()) (stop func()) {
 	w := &watcher{f}
@@ -107,20 +202,20 @@ func (g nativeGate) Changed() <-chan struct{} {
 	return g.changed
 }
 
-func redisRouting(self view.NodeID, s *meta.Snapshot) *redis.Routing {
+func redisRouting(self view.NodeID, s *meta.Snapshot, state redis.RoutingState) *redis.Routing {
 	var nodes []redis.Node
 	for id, n := range s.Nodes {
 		nodes = append(nodes, redis.Node{ID: id, Address: n.RedisAddress, TLSAddress: n.RedisTLS, Alive: s.IsAlive(id)})
 	}
-	return redis.NewRouting(self, s.Map, nodes, redis.RoutingState{Epoch: uint64(s.Revision), Recovering: s.Arriving(self), Copies: copies(self, s)})
+	return redis.NewRouting(self, s.Map, nodes, state)
 }
 
 // copies is how many backups a node's log has.
 func copies(n view.NodeID, s *meta.Snapshot) int { return s.Logs[s.Nodes[n].Log].Copies }
 
-func nativeRouting(self view.NodeID, s *meta.Snapshot) *session.Routing {
+func nativeRouting(self view.NodeID, s *meta.Snapshot, arriving view.Ranges) *session.Routing {
 	return &session.Routing{
-		View: s.Map.ViewID(self), Owned: s.Map.Ranges(self), Arriving: s.Arriving(self), Map: wireMap(s),
+		View: s.Map.ViewID(self), Owned: s.Map.Ranges(self), Arriving: arriving, Map: wireMap(s),
 	}
 }
 

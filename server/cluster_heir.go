@@ -11,12 +11,14 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
-// legacy is parts of dead logs that an heir replays together, for they have places in
+// legacy is parts of logs that an heir replays together, for they have places in
 // common: when an heir has died half-way, its own log has some of what it
-// had replayed, and each of both may have the tombstones of the other's records.
+// had replayed, and each of both may have the tombstones of the other's records. So have both sides
+// of a migration. A part of a living log, whose node returns what it got by a migration, is as any other.
 type legacy []meta.Share
 
 // ranges are all places of it.
@@ -30,15 +32,18 @@ func (g legacy) ranges() (all view.Ranges) {
 // legacies returns what a node is to replay and can, as all of it has a plan.
 func legacies(s *meta.Snapshot, heir view.NodeID) []legacy {
 	var groups []legacy
-	for _, r := range s.Recoveries {
+	for r := range s.Replays() {
 		for _, p := range r.Parts {
 			if p.Heir == heir && !p.Done {
-				groups = join(groups, meta.Share{Log: r.Log, Ranges: p.Ranges})
+				groups = join(groups, meta.Share{Log: r.Log, Ranges: p.Ranges, Return: r.Return})
 			}
 		}
 	}
 	return slices.DeleteFunc(groups, func(g legacy) bool {
-		return slices.ContainsFunc(g, func(p meta.Share) bool { return s.Recoveries[p.Log].Plan == nil })
+		return slices.ContainsFunc(g, func(p meta.Share) bool {
+			r, _ := s.Replay(p)
+			return r.Plan == nil
+		})
 	})
 }
 
@@ -127,7 +132,7 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool)
 	if first {
 		l.log.Info("this node replays what it inherits", "logs", len(g), "share", fmt.Sprintf("%.2f%%", 100*ranges.Fraction()))
 	}
-	im, err := l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains})
+	im, err := l.importer(ctx, ranges)
 	if err != nil {
 		return err
 	}
@@ -147,6 +152,22 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool)
 		return len(s.Arriving(l.id.Node).Intersect(ranges)) == 0
 	})
 	return err
+}
+
+// importer begins an import of places, once nothing of them runs here but what knows of it: a
+// source that gave them away a moment ago, and gets them back, may still be at work on them.
+func (l *life) importer(ctx context.Context, ranges view.Ranges) (*store.Importer, error) {
+	l.taking.Lock()
+	defer l.taking.Unlock()
+	l.gate.show(l.cache.Snapshot())
+	passed := make(chan struct{})
+	l.store.AfterGuards(func() { close(passed) })
+	select {
+	case <-passed:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains})
 }
 
 // replaying is a replay under way.
@@ -185,7 +206,7 @@ func (r *replaying) all(ctx context.Context, g legacy) error {
 // one replays a part of one log.
 func (r *replaying) one(ctx context.Context, share meta.Share) error {
 	s := r.cache.Snapshot()
-	recovery, ok := s.Recoveries[share.Log]
+	recovery, ok := s.Replay(share)
 	if !ok || recovery.Plan == nil {
 		return fmt.Errorf("the recovery of log %016x has ended", uint64(share.Log))
 	}
@@ -195,10 +216,20 @@ func (r *replaying) one(ctx context.Context, share meta.Share) error {
 		return err
 	}
 	return found.Fetch(ctx, replica.FetchOptions{
-		Ranges: share.Ranges, Cut: recovery.Plan.Cut, Workers: replayWorkers, Without: recovery.Plan.Without,
+		Ranges: share.Ranges, Cut: upTo(recovery), Floors: s.Logs[share.Log].Floors,
+		Workers: replayWorkers, Without: recovery.Plan.Without,
 		Sink:     func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
 		Progress: func(p replica.Progress) { r.at("replaying", p.BytesDone, p.Bytes) },
 	})
+}
+
+// upTo is the last batch that is replayed. A living log has no end: of what it returns it writes
+// nothing any more, but its cleaner may have moved that to any later batch.
+func upTo(r meta.Recovery) record.BatchID {
+	if r.Return != 0 {
+		return replica.AllBatches
+	}
+	return r.Plan.Cut
 }
 
 var errNotWhole = errors.New("copies of a log that a plan counts on cannot be reached")
@@ -212,6 +243,7 @@ func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Re
 		switch {
 		case f.Covers(plan.Roster, plan.Cut, plan.Without):
 			return f, nil
+		case recovery.Return != 0: // Its node lives, and makes anew what is missing.
 		case f.Covers(plan.Roster, 0, plan.Without) && nobodyElse(s, log, f.Answered):
 			r.log.Error("the end of a dead node's log was only at nodes that an operator gave up: the log is replayed without it", "node", recovery.Node)
 			return f, nil

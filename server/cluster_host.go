@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -55,6 +56,7 @@ type host struct {
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 	life   atomic.Pointer[life]
+	slots  *slotMover
 	ready  atomic.Bool // all of the above is there
 
 	inherited atomic.Int64 // records of dead nodes that this one took over
@@ -76,6 +78,7 @@ func (h *host) open() error {
 			return err
 		}
 	}
+	h.slots = &slotMover{self: h.self, meta: h.meta, cache: h.cache, log: h.log, ctx: h.ctx}
 	h.ready.Store(true)
 	return nil
 }
@@ -168,6 +171,7 @@ func (h *host) openPeers() (err error) {
 	}
 	h.peers.Handle(MethodStatus, h.answerStatus)
 	h.peers.Handle(MethodLoad, h.answerLoad)
+	migrate.NewSource(origin{h}).Handle(h.peers)
 	if err := h.openBackup(); err != nil {
 		return err
 	}
@@ -293,6 +297,9 @@ func (h *host) stop(ctx context.Context, save bool) error {
 		errs = append(errs, l.close(ctx, save))
 	}
 	h.tasks.Wait()
+	if h.slots != nil {
+		h.slots.tasks.Wait()
+	}
 	if l := h.life.Load(); l != nil { // It began in the meantime.
 		errs = append(errs, l.close(ctx, save))
 	}

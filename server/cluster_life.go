@@ -11,7 +11,9 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
@@ -32,6 +34,8 @@ type life struct {
 
 	primary atomic.Pointer[replica.Primary]
 	store   *store.Store
+	shelf   *migrate.Shelf // the store, to targets of migrations
+	yields  yields
 	redis   *redis.Server
 	native  *session.Server
 	opened  chan struct{} // closed once the store is there
@@ -41,13 +45,13 @@ type life struct {
 	ended  <-chan struct{}
 	tasks  sync.WaitGroup
 	closed sync.Once
-	drains atomic.Bool // it gives its keys away
-	heir   sync.Mutex  // held by who replays: of two leases in a row, one
+	heir   sync.Mutex // held by who replays: of two leases in a row, one
+	// taking is held while an import of places begins, or an arrival: each knows of the other.
+	taking sync.Mutex
 }
 
 var (
 	errRetired = errors.New("others have taken over this node's log")
-	errDrained = errors.New("this node is being drained: others take its keys")
 	errStopped = errors.New("the node stops")
 )
 
@@ -81,31 +85,17 @@ func (h *host) beginOnce() (*life, error) {
 
 // settleLog makes sure that the log is one that this node may go on with.
 func (h *host) settleLog() error {
-	for {
-		seen, err := h.meta.Read(h.ctx)
-		if err != nil {
-			return err
-		}
-		switch {
-		case seen.Logs[h.id.Log].Retired:
-			was := h.id.Log
-			if h.id, err = h.id.setAside(); err != nil {
-				return err
-			}
-			h.log.Warn("others have taken over what this node had: it was set aside, and the node begins with an empty log",
-				"retired", fmt.Sprintf("%016x", uint64(was)), "log", fmt.Sprintf("%016x", uint64(h.id.Log)))
-			return nil
-		case seen.Draining(h.id.Node) && len(seen.Map.Ranges(h.id.Node)) > 0:
-			// It shall go: others take its keys while it stays away.
-			h.node.enter("draining")
-			h.pause(100 * time.Millisecond)
-			if h.ctx.Err() != nil {
-				return h.ctx.Err()
-			}
-		default:
-			return nil
-		}
+	seen, err := h.meta.Read(h.ctx)
+	if err != nil || !seen.Logs[h.id.Log].Retired {
+		return err
 	}
+	was := h.id.Log
+	if h.id, err = h.id.setAside(); err != nil {
+		return err
+	}
+	h.log.Warn("others have taken over what this node had: it was set aside, and the node begins with an empty log",
+		"retired", fmt.Sprintf("%016x", uint64(was)), "log", fmt.Sprintf("%016x", uint64(h.id.Log)))
+	return nil
 }
 
 func (l *life) start() error {
@@ -127,8 +117,15 @@ func (l *life) start() error {
 	if err := l.openStore(); err != nil {
 		return l.why(err)
 	}
+	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
 	close(l.opened)
-	return l.openDoors()
+	if err := l.openDoors(); err != nil {
+		return err
+	}
+	driver := l.newDriver()
+	l.tasks.Go(func() { driver.Run(l.ctx) })
+	l.tasks.Go(func() { l.retract(l.ctx) })
+	return nil
 }
 
 // why is the reason for which the life has ended, if it has, or else err.
@@ -214,10 +211,6 @@ func (l *life) keep() {
 // follow acts on new metadata.
 func (l *life) follow(s *meta.Snapshot) {
 	l.gate.show(s)
-	if s.Draining(l.self) && len(s.Map.Ranges(l.self)) > 0 && l.drains.CompareAndSwap(false, true) {
-		l.log.Info("this node is drained: it answers what it was asked and leaves its keys to others")
-		l.cancel(errDrained)
-	}
 }
 
 // openStore recovers the log and makes it a replicated one.
@@ -235,6 +228,10 @@ func (l *life) openStore() error {
 	n := l.node
 	o := n.cfg.storeOptions(l.memory, n.loops(), n.log, n.report)
 	o.Dir, o.LogID, o.SegmentBytes, o.Cluster = l.id.logPath(), l.id.Log, l.settings.SegmentBytes, true
+	s := l.cache.Snapshot()
+	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
+	o.Owned = s.Holds(l.id.Node).Spans()
+	o.Arriving = migrate.Ranges(s.Unsettled(l.id.Node))
 	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err
@@ -262,7 +259,7 @@ func (l *life) openDoors() error {
 		l.native = native
 	}
 	c := n.cfg.redisConfig(n.log)
-	c.Cluster, c.Proxy, c.Heat = redisGate{l.gate}, n.cfg.Proxy, l.heat
+	c.Cluster, c.Proxy, c.Heat = redisGate{l.gate, l.slots}, n.cfg.Proxy, l.heat
 	front, err := redis.New(l.store, c)
 	if err != nil {
 		return err
@@ -308,6 +305,9 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 	}
 	l.tasks.Wait() // Coordinator and heir: nothing is decided or imported from here on.
 	l.life.CompareAndSwap(l, nil)
+	if l.shelf != nil {
+		l.shelf.Close()
+	}
 	if l.store != nil {
 		closeStore := l.store.CloseUnsaved
 		if save && l.gate.Alive() {

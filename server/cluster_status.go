@@ -21,7 +21,9 @@ type ClusterStatus struct {
 	Nodes       []NodeStatus     `json:"nodes"`
 	Logs        []LogStatus      `json:"logs"` // those in use
 	Recoveries  []RecoveryStatus `json:"recoveries,omitempty"`
-	Wishes      []WishStatus     `json:"wishes,omitempty"`
+	// Migrations are those under way and the last that have ended, the oldest first.
+	Migrations []MigrationStatus `json:"migrations,omitempty"`
+	Wishes     []WishStatus      `json:"wishes,omitempty"`
 	// Problems are sentences; without any, the cluster is healthy.
 	Problems []string `json:"problems,omitempty"`
 }
@@ -42,6 +44,7 @@ type NodeStatus struct {
 	View         view.ViewID  `json:"view"`
 	Ranges       view.Ranges  `json:"ranges"`
 	Arriving     view.Ranges  `json:"arriving,omitempty"` // of Ranges, not served yet
+	Pulling      view.Ranges  `json:"pulling,omitempty"`  // of Ranges, on their way here by migrations
 	Share        float64      `json:"share"`              // of all keys
 	// Facts are what the node says of itself; nil if it did not answer, then Silence is why.
 	Facts   *NodeFacts `json:"facts,omitempty"`
@@ -151,6 +154,7 @@ func StatusOf(s *meta.Snapshot, facts map[view.NodeID]NodeFacts, silence map[vie
 		c.Wishes = append(c.Wishes, WishStatus{n, w.Act, w.At, w.Waiting, w.Refused})
 	}
 	slices.SortFunc(c.Wishes, func(a, b WishStatus) int { return cmp.Compare(a.Node, b.Node) })
+	c.Migrations = MigrationsOf(s)
 	c.Problems = c.problems()
 	return c
 }
@@ -164,6 +168,10 @@ func nodeStatus(s *meta.Snapshot, id view.NodeID, facts map[view.NodeID]NodeFact
 		Log: n.Log, View: s.Map.ViewID(id), Ranges: s.Map.Ranges(id), Arriving: s.Arriving(id),
 	}
 	st.Share = st.Ranges.Fraction()
+	for _, m := range s.Incoming(id) {
+		st.Pulling = st.Pulling.Union(m.Ranges)
+	}
+	st.Arriving = st.Arriving.Subtract(st.Pulling)
 	if f, ok := facts[id]; ok {
 		st.Facts = &f
 	} else if err := silence[id]; err != nil {

@@ -57,6 +57,7 @@ type world struct {
 	first int // how many nodes share the keys at first
 
 	replication, fabric string
+	halt                map[string]string // step at which migrations to a node halt
 }
 
 func newWorld(t *testing.T) *world {
@@ -101,6 +102,7 @@ func (w *world) config(name string) server.Config {
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
 	c.Fabric = w.fabric
+	c.MigrateHaltAt = w.halt[name]
 	if w.replication != "" {
 		c.Replication = w.replication
 	}

@@ -64,6 +64,10 @@ type Config struct {
 	ClusterReplicas   int           // of a new cluster: copies of every segment, the primary's included
 	ClusterMinNodes   int           // of a new cluster: how many nodes share the space at first; 0: those that come within seconds
 	ClusterLease      time.Duration // of a new cluster: how long a silent node counts as alive
+	MigratePullBytes  Size          // how much one pull of a migration brings
+	MigratePartitions int           // pulls of a migration that are under way at a time
+	MigrateRate       Size          // bytes per second that a migration to this node takes at most; 0: no limit
+	MigrateHaltAt     string        // for tests: a step at which migrations to this node halt
 
 	// Operations.
 	AdminAddr string // metrics, health, pprof; empty: off
@@ -98,6 +102,9 @@ func Default() Config {
 		ClusterReplicas: 3,
 		HoldUp:          10 * time.Second,
 		ClusterLease:    2 * time.Second,
+
+		MigratePullBytes:  20 << 10,
+		MigratePartitions: 8,
 
 		AdminAddr: "127.0.0.1:9736",
 		LogLevel:  "info",

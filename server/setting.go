@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -91,6 +92,10 @@ func (c *Config) Settings() []Setting {
 		{cluster, "cluster-replicas", "of a new cluster: how many copies of everything there are, the owner's included", false, intValue{&c.ClusterReplicas}},
 		{cluster, "cluster-min-nodes", "of a new cluster: how many nodes must be there before they share the keys; 0: those that come within a few seconds", false, intValue{&c.ClusterMinNodes}},
 		{cluster, "cluster-lease", "of a new cluster: how long a silent node counts as alive", false, durationValue{&c.ClusterLease}},
+		{cluster, "migrate-pull-bytes", "how much one pull of a migration to this node brings: larger is faster, smaller gets less in the way of clients", false, parsedValue[Size]{&c.MigratePullBytes, ParseSize, "size"}},
+		{cluster, "migrate-partitions", "how many pulls of a migration to this node are under way at a time", false, intValue{&c.MigratePartitions}},
+		{cluster, "migrate-rate", "how much migrations to this node take in a second at most; 0: no limit", false, parsedValue[Size]{&c.MigrateRate, ParseSize, "size"}},
+		{cluster, "migrate-halt-at", "for tests: migrations to this node halt for good at this step, such as yielded", false, choiceValue{&c.MigrateHaltAt, haltSteps()}},
 
 		{operations, "admin-addr", "where to serve /metrics, /healthz, /readyz and /debug/pprof; empty turns it off", false, textValue{&c.AdminAddr}},
 		{operations, "log-level", "debug, info, warn or error", false, choiceValue{&c.LogLevel, []string{"debug", "info", "warn", "error"}}},
@@ -98,6 +103,15 @@ func (c *Config) Settings() []Setting {
 		{operations, "slowlog-threshold", "commands that took longer are kept for SLOWLOG; negative: none", false, durationValue{&c.SlowlogThreshold}},
 		{operations, "shutdown-timeout", "how long a graceful stop may take", false, durationValue{&c.ShutdownTimeout}},
 	}
+}
+
+// haltSteps are the names of a migration's steps, and none.
+func haltSteps() []string {
+	names := []string{""}
+	for _, s := range migrate.Steps {
+		names = append(names, string(s))
+	}
+	return names
 }
 
 // Keys lists the names of all settings.

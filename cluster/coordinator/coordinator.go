@@ -8,6 +8,7 @@
 //	              an owner is dead?       survey ── enough have answered? ── Recover: map, retired log
 //	              a recovery has no plan? survey with fence ── cut ── SetPlan: the heirs begin
 //	              all heirs are done?     Finish: backups drop the log
+//	              a wanted migration of a dead node?  it has failed
 //
 // Invariants:
 //   - All state is in etcd. A coordinator that dies at any step leaves what the next one
@@ -242,5 +243,6 @@ func (c *coordinator) step(ctx context.Context, s *meta.Snapshot) error {
 		c.wishes(ctx, s),
 		c.recoveries(ctx, s),
 		c.deaths(ctx, s),
+		c.migrations(ctx, s),
 	)
 }

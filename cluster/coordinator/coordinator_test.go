@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"sync"
@@ -121,6 +122,29 @@ func (w *world) join(id view.NodeID, backups ...view.NodeID) {
 		})
 	})
 	w.tasks.Go(func() { w.inherit(ctx, m) })
+	w.tasks.Go(func() { w.migrate(ctx, m) })
+}
+
+// migrate does what a node does for migrations, without any data.
+func (w *world) migrate(ctx context.Context, m *meta.Member) {
+	self := m.Node.ID
+	_, _ = w.cache.Wait(ctx, func(s *meta.Snapshot) bool {
+		if w.isIdle(self) {
+			return false
+		}
+		for _, mig := range s.Open(self) {
+			switch {
+			case mig.Stage == meta.Wanted && mig.Source == self && s.Ready(mig) == nil:
+				_, _ = m.Move(ctx, mig.ID, 1, 1)
+			case mig.Stage == meta.Moving && mig.Target == self:
+				_ = m.CompleteMigration(ctx, mig.ID, meta.MigrationStats{})
+			}
+		}
+		if old := s.Logs[m.Node.Log].Leaving; len(old) > 0 {
+			_ = m.Retracted(ctx, old, 1, 1)
+		}
+		return false
+	})
 }
 
 // inherit says of all parts with a plan that they are there.
@@ -414,11 +438,50 @@ func TestACoordinatorThatFindsMostNodesGoneWaitsForThem(t *testing.T) {
 	w.await("the end of patience", func(now *meta.Snapshot) bool { return now.Logs[s.Nodes[s.Coordinator].Log].Retired })
 }
 
-func TestADrainedNodeIsLeftWithNothing(t *testing.T) {
+func TestADrainedNodeMovesAllToOthersWhileItLives(t *testing.T) {
 	w := four(t)
 	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
-	w.await("the mark", func(s *meta.Snapshot) bool { return s.Draining("n2") })
-	w.kill("n2") // As it does by itself.
+	s := w.await("word of who still counts on it", func(s *meta.Snapshot) bool {
+		return strings.Contains(s.Wishes["n2"].Waiting, "have their copies made elsewhere")
+	})
+	if len(s.Map.Ranges("n2")) != 0 || !s.IsAlive("n2") || len(s.Recoveries) != 0 {
+		t.Fatalf("n2 has %v, is alive: %v, recoveries: %v", s.Map.Ranges("n2"), s.IsAlive("n2"), s.Recoveries)
+	}
+	for _, m := range s.AllMigrations() {
+		if m.Source != "n2" || m.Stage != meta.Done || m.Why != "n2 is drained" {
+			t.Fatalf("%+v", m)
+		}
+	}
+	w.exclude("n2", "n1", "n4")
+	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove}))
+	if err := w.meta.Fulfil(patience(t), "n2", nil); err == nil || !strings.Contains(err.Error(), "n2 is alive") {
+		t.Fatalf("a living node was removed: %v", err)
+	}
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Add}))
+	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	s = w.await("no mark", func(s *meta.Snapshot) bool { return !s.Draining("n2") })
+	if len(s.Map.Ranges("n2")) != 0 {
+		t.Fatalf("n2 was given %v, and nobody asked for it", s.Map.Ranges("n2"))
+	}
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Add, Share: true}))
+	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	s = w.await("its share", settled)
+	for _, n := range s.Living() {
+		if share := s.Map.Ranges(n).Fraction(); math.Abs(share-0.25) > 0.02 {
+			t.Fatalf("%s has %g of all", n, share)
+		}
+	}
+}
+
+func TestADrainingNodeThatDiesIsRecovered(t *testing.T) {
+	w := four(t)
+	w.mu.Lock()
+	w.idle["n2"] = true // It moves nothing.
+	w.mu.Unlock()
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
+	w.await("migrations", func(s *meta.Snapshot) bool { return len(s.Open("n2")) > 0 })
+	w.kill("n2")
 	w.await("word of who still counts on it", func(s *meta.Snapshot) bool {
 		return strings.Contains(s.Wishes["n2"].Waiting, "have their copies made elsewhere")
 	})
@@ -427,18 +490,25 @@ func TestADrainedNodeIsLeftWithNothing(t *testing.T) {
 	if s := w.cache.Snapshot(); len(s.Map.Ranges("n2")) != 0 {
 		t.Fatalf("n2 has %v", s.Map.Ranges("n2"))
 	}
-	w.join("n2")
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove}))
-	if err := w.meta.Fulfil(patience(t), "n2", nil); err == nil || !strings.Contains(err.Error(), "n2 is alive") {
-		t.Fatalf("a living node was removed: %v", err)
-	}
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Add}))
-	w.must(w.meta.Fulfil(patience(t), "n2", nil))
-	w.await("no mark", func(s *meta.Snapshot) bool { return !s.Draining("n2") })
-	w.kill("n2")
 	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove}))
 	w.must(w.meta.Fulfil(patience(t), "n2", nil))
 	w.await("oblivion", func(s *meta.Snapshot) bool { _, known := s.Nodes["n2"]; return !known })
+}
+
+func TestWhoCancelsAMigrationOfADrainCancelsTheDrain(t *testing.T) {
+	w := four(t)
+	w.mu.Lock()
+	w.idle["n2"] = true
+	w.mu.Unlock()
+	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
+	s := w.await("migrations", func(s *meta.Snapshot) bool { return len(s.Open("n2")) == 3 })
+	for _, m := range s.Open("n2") {
+		w.must(w.meta.CancelMigration(patience(t), m.ID))
+	}
+	if err := w.meta.Fulfil(patience(t), "n2", nil); err == nil || !strings.Contains(err.Error(), "was cancelled, so the rest was not done") {
+		t.Fatalf("it was drained: %v", err)
+	}
+	w.await("no mark", func(s *meta.Snapshot) bool { return !s.Draining("n2") && len(s.Open("n2")) == 0 })
 }
 
 func TestTheLastNodeCannotBeDrained(t *testing.T) {

@@ -43,8 +43,12 @@ func (c *coordinator) patient() bool {
 // death begins the recovery of one node, or says what it waits for.
 func (c *coordinator) death(ctx context.Context, s *meta.Snapshot, n view.NodeID) error {
 	log := s.Nodes[n].Log
-	heirs := fit(s)
-	if len(heirs) == 0 {
+	heirs, late := heirsOf(s, n)
+	switch {
+	case len(heirs) == 0 && len(late) > 0:
+		c.again = true
+		return c.tell(ctx, log, fmt.Sprintf("%s is dead and its recovery waits for %s to drop what it had of the same keys before", n, names(late)))
+	case len(heirs) == 0:
 		c.again = true
 		return c.tell(ctx, log, fmt.Sprintf("%s is dead and there is no node that could take its keys: start one, or `ostro cluster add` one that is draining", n))
 	}
@@ -63,6 +67,20 @@ func (c *coordinator) death(ctx context.Context, s *meta.Snapshot, n view.NodeID
 	}
 	c.Log.Warn("a node is dead: others take its keys", "node", n, "heirs", len(r.Parts), "bytes", found.Bytes())
 	return c.tell(ctx, log, "fencing")
+}
+
+// heirsOf are nodes that can take what a dead one owned. Late are those that could if they had dropped
+// what their logs have of the same places from an earlier time.
+func heirsOf(s *meta.Snapshot, dead view.NodeID) (heirs, late []view.NodeID) {
+	owned := s.Map.Ranges(dead)
+	for _, n := range fit(s) {
+		if len(s.Leaving(n).Intersect(owned)) > 0 {
+			late = append(late, n)
+		} else {
+			heirs = append(heirs, n)
+		}
+	}
+	return heirs, late
 }
 
 // ask surveys a log: those who live, and if that is not enough its backups that have

@@ -19,7 +19,7 @@ func (c *coordinator) wishes(ctx context.Context, s *meta.Snapshot) error {
 		}
 		switch w.Act {
 		case meta.Add:
-			errs = append(errs, c.add(ctx, n, w))
+			errs = append(errs, c.add(ctx, s, n, w))
 		case meta.Drain:
 			errs = append(errs, c.drain(ctx, s, n, w))
 		case meta.Remove:
@@ -29,28 +29,61 @@ func (c *coordinator) wishes(ctx context.Context, s *meta.Snapshot) error {
 	return errors.Join(errs...)
 }
 
-func (c *coordinator) add(ctx context.Context, n view.NodeID, w meta.Wish) error {
+// add lets a node take part again and, if that is wished, has others move to it what makes its share like theirs.
+func (c *coordinator) add(ctx context.Context, s *meta.Snapshot, n view.NodeID, w meta.Wish) error {
 	if err := c.term.MarkDraining(ctx, n, false); err != nil {
 		return err
 	}
-	return c.term.Granted(ctx, n, w)
+	switch {
+	case !w.Share:
+		return c.term.Granted(ctx, n, w)
+	case s.Draining(n):
+		return nil // The mark is gone; a snapshot without it follows.
+	case !s.IsAlive(n):
+		return c.term.Refuse(ctx, n, w, fmt.Sprintf("%s is not alive: start it first", n))
+	}
+	moves := s.Map.Join(n, slices.DeleteFunc(fit(s), func(o view.NodeID) bool { return o == n })...)
+	return c.carryOut(ctx, s, n, w, errand{
+		moves: moves, why: fmt.Sprintf("%s gets its share", n), mine: func(m meta.Migration) bool { return m.Target == n },
+		done:   func() error { return c.term.Granted(ctx, n, w) },
+		refuse: func(why string) error { return c.term.Refuse(ctx, n, w, why) },
+	})
 }
 
-// drain marks the node; it gives its lease back by itself, and others take its keys. It is done
-// when the node owns nothing and holds no replica that counts.
+// drain marks the node, so that it is given nothing new, and has it move all to others while it serves. It
+// is done when the node owns nothing and holds no replica that counts. The keys of one
+// that dies meanwhile are recovered as any other's.
 func (c *coordinator) drain(ctx context.Context, s *meta.Snapshot, n view.NodeID, w meta.Wish) error {
-	owns := len(s.Map.Ranges(n)) > 0
+	owns := s.Map.Ranges(n)
 	if !s.Draining(n) {
-		if why := c.cannotDrain(s, n, owns); why != "" {
+		if why := c.cannotDrain(s, n, len(owns) > 0); why != "" {
 			return c.term.Refuse(ctx, n, w, why)
 		}
 		c.Log.Info("a node is drained", "node", n)
-		return c.term.MarkDraining(ctx, n, true)
+		return c.term.BeginDrain(ctx, n, w)
 	}
-	switch holders := holders(s, n); {
-	case owns || len(s.Arriving(n)) > 0:
+	if !s.IsAlive(n) && (len(owns) > 0 || len(s.Arriving(n)) > 0) {
 		return c.term.Defer(ctx, n, w, "others take the keys of "+string(n))
-	case len(holders) > 0:
+	}
+	var moves []view.Move
+	if heirs := fit(s); len(owns) > 0 && len(heirs) > 0 {
+		var err error
+		if moves, err = s.Map.Drain(n, heirs...); err != nil {
+			return err
+		}
+	} else if len(owns) > 0 {
+		return c.term.Defer(ctx, n, w, "there is no node that could take the keys of "+string(n))
+	}
+	return c.carryOut(ctx, s, n, w, errand{
+		moves: moves, why: fmt.Sprintf("%s is drained", n), mine: func(m meta.Migration) bool { return m.Source == n },
+		done:   func() error { return c.drained(ctx, s, n, w) },
+		refuse: func(why string) error { return c.term.RefuseDrain(ctx, n, w, why) },
+	})
+}
+
+// drained waits until nobody needs a node that owns nothing.
+func (c *coordinator) drained(ctx context.Context, s *meta.Snapshot, n view.NodeID, w meta.Wish) error {
+	if holders := holders(s, n); len(holders) > 0 {
 		return c.term.Defer(ctx, n, w, fmt.Sprintf("%s have their copies made elsewhere", names(holders)))
 	}
 	return c.term.Granted(ctx, n, w)
@@ -99,7 +132,7 @@ func (c *coordinator) remove(ctx context.Context, s *meta.Snapshot, n view.NodeI
 	case w.Lost && !s.Lost(n):
 		c.Log.Warn("a node was given up by an operator", "node", n)
 		return c.term.MarkLost(ctx, n)
-	case len(s.Map.Ranges(n)) > 0:
+	case slices.Contains(s.Dead(), n):
 		return c.term.Defer(ctx, n, w, "others take the keys of "+string(n))
 	case c.recovering(s, n):
 		return c.term.Defer(ctx, n, w, "the log of "+string(n)+" is being replayed")

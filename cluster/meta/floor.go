@@ -8,15 +8,8 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// Floor says from where on a log's records of some places count. What lies before is from an earlier
-// time of theirs at the same node, and others have changed them since.
-type Floor struct {
-	Ranges view.Ranges `json:"ranges"`
-	// Batch is the first that counts, of all but side segments.
-	Batch record.BatchID `json:"batch"`
-	// Segment is the first side segment that counts.
-	Segment record.SegmentID `json:"segment"`
-}
+// Floor says from where on a log counts for some ranges.
+type Floor = view.Floor
 
 // raised is the floors after a newer one, which stands in for all that others say of its places.
 func raised(floors []Floor, f Floor) []Floor {
@@ -54,17 +47,17 @@ func (m *Member) Retracted(ctx context.Context, ranges view.Ranges, batch record
 			return nil
 		}
 		l.Leaving = l.Leaving.Subtract(gone)
-		l.Floors = raised(l.Floors, Floor{gone, batch, segment})
+		l.Floors = raised(l.Floors, Floor{Ranges: gone, Batch: batch, Segment: segment})
 		return e.put(keyLog(m.Node.Log), l)
 	})
 }
 
 // leave notes that a log has records of ranges that nobody needs any more.
 func (e *edit) leave(log record.LogID, ranges view.Ranges) error {
-	l, known := e.seen.Logs[log]
-	if !known || l.Retired {
+	l := e.log(log)
+	if l.ID != log || l.Retired {
 		return nil
 	}
 	l.Leaving = l.Leaving.Union(ranges)
-	return e.put(keyLog(log), l)
+	return e.putLog(l)
 }

@@ -40,7 +40,7 @@ func TestAMoveRaisesBothViewsAndSetsAFloor(t *testing.T) {
 	if diff := cmp.Diff([]Migration{m}, got.Incoming("n2")); diff != "" || len(got.Outgoing("n1")) != 1 || m.Stage != Moving {
 		t.Fatal(diff)
 	}
-	if diff := cmp.Diff([]Floor{{slots(0, 99), 42, 7}}, got.Logs[members[1].Node.Log].Floors); diff != "" {
+	if diff := cmp.Diff([]Floor{{Ranges: slots(0, 99), Batch: 42, Segment: 7}}, got.Logs[members[1].Node.Log].Floors); diff != "" {
 		t.Fatal(diff)
 	}
 	if !got.Arriving("n2").Equal(slots(0, 99)) || !got.Holds("n1").Covers(slots(0, 99)) {
@@ -82,7 +82,7 @@ func TestAChainOfMigrationsGoesInOrder(t *testing.T) {
 	ok(t, members[1].Retracted(patience(t), slots(0, 16383), 9, 5))
 	_, err = members[2].Move(patience(t), back.ID, 20, 8)
 	ok(t, err)
-	want := []Floor{{slots(0, 99).Subtract(slots(50, 60)), 1, 1}, {slots(50, 60), 20, 8}}
+	want := []Floor{{Ranges: slots(0, 99).Subtract(slots(50, 60)), Batch: 1, Segment: 1}, {Ranges: slots(50, 60), Batch: 20, Segment: 8}}
 	if diff := cmp.Diff(want, read(t, s).Logs[members[1].Node.Log].Floors); diff != "" {
 		t.Fatal(diff)
 	}
@@ -111,7 +111,7 @@ func TestACancelledMigrationReturnsToItsSource(t *testing.T) {
 	if diff := cmp.Diff(want, got.Returns); diff != "" || !got.Arriving("n1").Equal(slots(0, 99)) || !got.Holds("n2").Covers(slots(0, 99)) {
 		t.Fatal(diff)
 	}
-	ok(t, members[0].Recovered(patience(t), Share{members[1].Node.Log, slots(0, 99), m.ID}))
+	ok(t, members[0].Recovered(patience(t), Share{Log: members[1].Node.Log, Ranges: slots(0, 99), Return: m.ID}))
 	got = read(t, s)
 	if got.Migrations[m.ID].Stage != Cancelled || len(got.Returns) != 0 || got.Arriving("n1") != nil || !got.Logs[members[1].Node.Log].Leaving.Equal(slots(0, 99)) {
 		t.Fatalf("%+v", got.Migrations[m.ID])

@@ -15,10 +15,11 @@ import (
 // Stage is how far a migration has come.
 //
 //	wanted ── Move ── moving ── CompleteMigration ── done
-//	  │                 ├── Return ── returning ── all heirs have it ── cancelled
-//	  │                 ├── its source dies: done, the target replays the source's log
-//	  │                 └── its target dies: failed, the source replays the target's log
+//	  │                 └── Return ── returning ── the source has replayed it ── cancelled
 //	  └── cancelled, failed
+//
+// From moving on the death of either side ends it: the other one has the ranges and replays the
+// dead one's log. So it is done if the source dies, and failed if the target does.
 type Stage string
 
 const (
@@ -167,6 +168,21 @@ func (s *Snapshot) Ready(m Migration) error {
 
 // leaving returns what a node's log has of an earlier time and has no floor for yet.
 func (s *Snapshot) leaving(n view.NodeID) view.Ranges { return s.Logs[s.Nodes[n].Log].Leaving }
+
+// Leaving returns what others have now that was a node's, and which its log has no floor for yet.
+func (s *Snapshot) Leaving(n view.NodeID) view.Ranges { return s.leaving(n) }
+
+// Unsettled returns places that a node's log does not have all records of, or that another's does not: its
+// tombstones of them may be about records that only the other has, and must stay.
+func (s *Snapshot) Unsettled(n view.NodeID) view.Ranges {
+	ranges := s.arriving(n)
+	for _, m := range s.Migrations {
+		if m.Target == n && m.Stage == Returning {
+			ranges = ranges.Union(m.Ranges)
+		}
+	}
+	return ranges
+}
 
 // Holds returns all places whose records a node's log must keep: what it owns, and what it gave to
 // others who need its log still.

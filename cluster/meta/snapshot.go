@@ -48,24 +48,37 @@ type Snapshot struct {
 // have no lease, sorted: what a coordinator recovers.
 func (s *Snapshot) Dead() []view.NodeID {
 	nodes := s.Map.Owners()
-	for _, m := range s.Migrations {
-		if m.Stage == Moving {
-			nodes = append(nodes, m.Source, m.Target)
+	for n := range s.Nodes {
+		if s.migrates(n) {
+			nodes = append(nodes, n)
 		}
-	}
-	for _, r := range s.Returns {
-		nodes = append(nodes, r.Node)
 	}
 	slices.Sort(nodes)
 	return slices.DeleteFunc(slices.Compact(nodes), s.alive)
 }
 
+// migrates tells whether a node's log is needed to end a migration.
+func (s *Snapshot) migrates(n view.NodeID) bool {
+	for _, m := range s.Migrations {
+		if m.Stage == Moving && (m.Source == n || m.Target == n) || m.Stage == Returning && m.Target == n {
+			return true
+		}
+	}
+	return false
+}
+
 // arriving returns what a node owns and does not have whole yet.
 func (s *Snapshot) arriving(n view.NodeID) view.Ranges {
-	var ranges view.Ranges
+	ranges := s.Inheriting(n)
 	for _, m := range s.Incoming(n) {
 		ranges = ranges.Union(m.Ranges)
 	}
+	return ranges
+}
+
+// Inheriting returns what a node owns and is to replay from others' logs. It serves none of it: of what
+// a replay has brought so far, nobody knows what was deleted.
+func (s *Snapshot) Inheriting(n view.NodeID) (ranges view.Ranges) {
 	for r := range s.Replays() {
 		for _, p := range r.Parts {
 			if p.Heir == n && !p.Done {
@@ -102,8 +115,8 @@ func (s *Snapshot) Replay(of Share) (r Recovery, there bool) {
 	return r, there
 }
 
-// Arriving returns what a node owns and does not have whole yet: it serves none of it but what its store can
-// tell from what is still missing.
+// Arriving returns what a node owns and does not have whole yet: what it inherits, and what migrations
+// move to it, which it serves once their sources do not.
 func (s *Snapshot) Arriving(n view.NodeID) view.Ranges { return s.arriving(n) }
 
 // Living returns nodes that have a lease, sorted.

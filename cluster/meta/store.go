@@ -20,6 +20,7 @@ import (
 // Store is a cluster's metadata in etcd.
 type Store struct {
 	client *clientv3.Client
+	kv     pairStore
 	prefix string
 	log    *slog.Logger
 }
@@ -35,7 +36,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, explain(c, err)
 	}
-	s := &Store{client: client, prefix: "/ostro/" + c.cluster() + "/", log: c.logger()}
+	s := &Store{client: client, kv: etcdPairs{client}, prefix: "/ostro/" + c.cluster() + "/", log: c.logger()}
 	ctx, cancel := context.WithTimeout(ctx, c.dialTimeout())
 	defer cancel()
 	if _, err := client.Get(ctx, s.prefix+keySettings); err != nil {
@@ -73,11 +74,37 @@ func quickReconnect() grpc.DialOption {
 
 // Read returns the metadata as of now: after every change that was acknowledged before the call.
 func (s *Store) Read(ctx context.Context) (*Snapshot, error) {
-	resp, err := s.client.Get(ctx, s.prefix, clientv3.WithPrefix())
+	kvs, revision, err := s.kv.all(ctx, s.prefix)
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's metadata from etcd: %w", err)
 	}
-	return snapshotOf(s.pairs(resp.Kvs), resp.Header.Revision)
+	return snapshotOf(s.pairs(kvs), revision)
+}
+
+// pairStore is what reads and transactions need of etcd.
+type pairStore interface {
+	// all returns the pairs below a prefix as of now.
+	all(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, int64, error)
+	// commit does all of the operations if all comparisons hold, or nothing.
+	commit(ctx context.Context, ifs []clientv3.Cmp, ops []clientv3.Op) (done bool, revision int64, err error)
+}
+
+type etcdPairs struct{ client *clientv3.Client }
+
+func (e etcdPairs) all(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, int64, error) {
+	resp, err := e.client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, 0, err
+	}
+	return resp.Kvs, resp.Header.Revision, nil
+}
+
+func (e etcdPairs) commit(ctx context.Context, ifs []clientv3.Cmp, ops []clientv3.Op) (bool, int64, error) {
+	resp, err := e.client.Txn(ctx).If(ifs...).Then(ops...).Commit()
+	if err != nil {
+		return false, 0, err
+	}
+	return resp.Succeeded, resp.Header.Revision, nil
 }
 
 func (s *Store) pairs(kvs []*mvccpb.KeyValue) pairs {

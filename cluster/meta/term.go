@@ -161,6 +161,8 @@ func (t *Term) Remove(ctx context.Context, n view.NodeID) error {
 			return fmt.Errorf("%s owns ranges: recover or drain it first", n)
 		case e.seen.raw.modified(keyNode(n)) == 0:
 			return fmt.Errorf("there is no node %s", n)
+		case e.seen.migrates(n):
+			return fmt.Errorf("others need the log of %s to end a migration: recover it first", n)
 		}
 		e.need(keyAlive(n))
 		e.need(keyMap)

@@ -15,7 +15,8 @@ type Act string
 const (
 	// Drain asks that a node gives all away to others.
 	Drain Act = "drain"
-	// Add takes Drain back: the node may be given ranges and replicas again.
+	// Add takes Drain back: the node may be given ranges and replicas again. With Share it is given
+	// some at once.
 	Add Act = "add"
 	// Remove asks that a node is forgotten, which must have been drained or be dead.
 	Remove Act = "remove"
@@ -26,8 +27,12 @@ const (
 type Wish struct {
 	Act Act `json:"act"`
 	// Lost, of Remove: the node never comes back; recoveries must not wait for it.
-	Lost bool      `json:"lost,omitempty"`
-	At   time.Time `json:"at"`
+	Lost bool `json:"lost,omitempty"`
+	// Share, of Add: others move to the node what makes its share like theirs.
+	Share bool      `json:"share,omitempty"`
+	At    time.Time `json:"at"`
+	// After is the number of the last migration that there was before: those that it takes are later ones.
+	After uint64 `json:"after,omitempty"`
 	// Refused is why it will not be done. Such a wish waits for nothing but to be read.
 	Refused string `json:"refused,omitempty"`
 	// Waiting is what it waits for.
@@ -42,12 +47,16 @@ func (s *Store) Wish(ctx context.Context, n view.NodeID, w Wish) error {
 	if w.Lost && w.Act != Remove {
 		return errors.New("only a node that is removed can be lost for good")
 	}
+	if w.Share && w.Act != Add {
+		return errors.New("only a node that is added can be given its share")
+	}
 	w.At, w.Refused, w.Waiting = time.Now().UTC(), "", ""
 	_, _, err := s.change(ctx, nil, func(e *edit) error {
 		if _, known := e.seen.Nodes[n]; !known {
 			return fmt.Errorf("there is no node %s: `ostro cluster status` lists them", n)
 		}
 		e.need(keyNode(n))
+		w.After = e.seen.lastMigration
 		return e.put(keyWish(n), w)
 	})
 	return err

@@ -60,6 +60,15 @@ func tcpOf(c net.Conn) *net.TCPConn {
 	}
 }
 
+// plainTCP is the TCP connection that bytes go to as they are, or nil.
+func plainTCP(c net.Conn) *net.TCPConn {
+	if p, ok := c.(*peeked); ok {
+		c = p.Conn
+	}
+	t, _ := c.(*net.TCPConn)
+	return t
+}
+
 // How long what was sent may stay unacknowledged by the other machine, or untaken by
 // its program, before the connection counts as broken. TCP alone would try for many minutes, and
 // would go on pausing for long after a network has healed. Who answers waits longer: the reader

@@ -48,6 +48,27 @@ type frame struct {
 	method string
 	head   []byte
 	bulk   []byte
+	// pieces follow the bulk on the wire, as a part of it, from where they lie. A frame that
+	// was read has none.
+	pieces [][]byte
+	sent   func() // called once the pieces are not needed any more; may be nil
+}
+
+// bulkBytes is how long the bulk is on the wire.
+func (f *frame) bulkBytes() int {
+	n := len(f.bulk)
+	for _, p := range f.pieces {
+		n += len(p)
+	}
+	return n
+}
+
+// release gives the pieces back to whom they belong.
+func (f *frame) release() {
+	if f.sent != nil {
+		f.sent()
+		f.sent, f.pieces = nil, nil
+	}
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -59,8 +80,8 @@ func (f *frame) check() error {
 		return fmt.Errorf("peer: a method's name of %d bytes", len(f.method))
 	case len(f.head) > MaxHeadBytes:
 		return fmt.Errorf("peer: %s: a head of %d bytes; at most %d travel in one frame", f.method, len(f.head), MaxHeadBytes)
-	case len(f.bulk) > MaxBulkBytes:
-		return fmt.Errorf("peer: %s: %d bytes; at most %d travel in one frame", f.method, len(f.bulk), MaxBulkBytes)
+	case f.bulkBytes() > MaxBulkBytes:
+		return fmt.Errorf("peer: %s: %d bytes; at most %d travel in one frame", f.method, f.bulkBytes(), MaxBulkBytes)
 	}
 	return nil
 }
@@ -72,7 +93,7 @@ func (f *frame) appendFront(b []byte) []byte {
 	b = le.AppendUint16(b, frameMark)
 	b = append(b, byte(f.kind), byte(len(f.method)))
 	b = le.AppendUint32(b, uint32(len(f.head)))
-	b = le.AppendUint32(b, uint32(len(f.bulk)))
+	b = le.AppendUint32(b, uint32(f.bulkBytes()))
 	b = le.AppendUint32(b, f.millis)
 	b = le.AppendUint64(b, f.call)
 	b = le.AppendUint64(b, 0)
@@ -80,7 +101,11 @@ func (f *frame) appendFront(b []byte) []byte {
 	b = append(b, f.head...)
 	sum := crc32.Update(0, castagnoli, b[at:at+headerBytes-4])
 	sum = crc32.Update(sum, castagnoli, b[at+headerBytes:])
-	le.PutUint32(b[at+headerBytes-4:], crc32.Update(sum, castagnoli, f.bulk))
+	sum = crc32.Update(sum, castagnoli, f.bulk)
+	for _, p := range f.pieces {
+		sum = crc32.Update(sum, castagnoli, p)
+	}
+	le.PutUint32(b[at+headerBytes-4:], sum)
 	return b
 }
 

@@ -28,6 +28,7 @@ type sender struct {
 	drained sync.Cond // a write ended
 	queued  []byte
 	spare   []byte
+	vector  [][]byte // belongs to who writes
 	writing bool
 	err     error
 }
@@ -38,7 +39,8 @@ func newSender(c net.Conn, timeout time.Duration) *sender {
 	return s
 }
 
-// send queues a frame and sees to it that somebody writes it.
+// send queues a frame and sees to it that somebody writes it. A frame in pieces is written
+// before it returns.
 func (s *sender) send(f *frame) error {
 	if err := s.queue(f); err != nil {
 		return err
@@ -46,13 +48,17 @@ func (s *sender) send(f *frame) error {
 	return s.flush()
 }
 
-// queue leaves a frame for the next flush.
+// queue leaves a frame for the next flush; one in pieces it writes.
 func (s *sender) queue(f *frame) error {
+	defer f.release()
 	if err := f.check(); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(f.pieces) > 0 {
+		return s.gather(f)
+	}
 	for len(s.queued) > queuedBytes && s.writing && s.err == nil {
 		s.drained.Wait()
 	}
@@ -61,6 +67,24 @@ func (s *sender) queue(f *frame) error {
 	}
 	s.queued = append(f.appendFront(s.queued), f.bulk...)
 	return nil
+}
+
+// gather writes what is queued and a frame in pieces with one system call, if the connection can
+// do that. The caller holds mu.
+func (s *sender) gather(f *frame) error {
+	for s.writing && s.err == nil {
+		s.drained.Wait()
+	}
+	if s.err != nil {
+		return s.err
+	}
+	s.writing = true
+	s.emit(func(out []byte) ([]byte, error) {
+		out = append(f.appendFront(out), f.bulk...)
+		return out, s.writeAll(out, f.pieces)
+	})
+	s.writing = false
+	return s.err
 }
 
 // flush writes what is queued, unless somebody does. An error closes the
@@ -73,23 +97,49 @@ func (s *sender) flush() error {
 	}
 	s.writing = true
 	for len(s.queued) > 0 && s.err == nil {
-		out := s.queued
-		s.queued = s.spare[:0]
-		s.mu.Unlock()
-		err := s.write(out)
-		s.mu.Lock()
-		s.spare = nil
-		if cap(out) <= keptBytes {
-			s.spare = out
-		}
-		if err != nil && s.err == nil {
-			s.err = err
-			_ = s.c.Close()
-		}
-		s.drained.Broadcast()
+		s.emit(func(out []byte) ([]byte, error) { return out, s.write(out) })
 	}
 	s.writing = false
 	return s.err
+}
+
+// emit hands what is queued to write, without the lock, and keeps its memory for the next. The
+// caller holds mu and is the one who writes.
+func (s *sender) emit(write func(out []byte) ([]byte, error)) {
+	out := s.queued
+	s.queued = s.spare[:0]
+	s.mu.Unlock()
+	out, err := write(out)
+	s.mu.Lock()
+	s.spare = nil
+	if cap(out) <= keptBytes {
+		s.spare = out
+	}
+	if err != nil && s.err == nil {
+		s.err = err
+		_ = s.c.Close()
+	}
+	s.drained.Broadcast()
+}
+
+// writeAll writes b and then all pieces. A connection that is not plain TCP gets a copy: it
+// would make a record of each.
+func (s *sender) writeAll(b []byte, pieces [][]byte) error {
+	plain := plainTCP(s.c)
+	if plain == nil {
+		for _, p := range pieces {
+			b = append(b, p...)
+		}
+		return s.write(b)
+	}
+	if err := s.c.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
+		return err
+	}
+	s.vector = append(append(s.vector[:0], b), pieces...)
+	all := net.Buffers(s.vector)
+	_, err := all.WriteTo(plain)
+	clear(s.vector)
+	return err
 }
 
 func (s *sender) write(b []byte) error {

@@ -116,7 +116,7 @@ func (k *caller) result(ctx context.Context, m method, f *frame) *frame {
 	c := &Call{From: k.from, Method: f.method, Head: f.head, Bulk: f.bulk}
 	c.send = func(head any, bulk []byte) error { return k.part(f.call, head, bulk) }
 	head, bulk, err := m.handler(ctx, c)
-	a := &frame{kind: kindAnswer, call: f.call, bulk: bulk}
+	a := &frame{kind: kindAnswer, call: f.call, bulk: bulk, pieces: c.pieces, sent: c.sent}
 	if err == nil {
 		a.head, err = encodeHead(head)
 	}
@@ -126,6 +126,7 @@ func (k *caller) result(ctx context.Context, m method, f *frame) *frame {
 	if err == nil {
 		return a
 	}
+	a.release()
 	k.server.failed.Add(1)
 	said, _ := encodeHead(errorOf(err)) // Two strings always can be.
 	return &frame{kind: kindError, call: f.call, head: said}

@@ -29,8 +29,18 @@ type Call struct {
 	Head   []byte
 	Bulk   []byte
 
-	send func(head any, bulk []byte) error
+	send   func(head any, bulk []byte) error
+	pieces [][]byte
+	sent   func()
 }
+
+// Gather makes pieces the rest of the answer's bulk, in their order and from where they lie: nothing
+// is copied on the way to the network. They must stay as they are until sent is called, which it is
+// once, whatever becomes of the answer.
+func (c *Call) Gather(pieces [][]byte, sent func()) { c.pieces, c.sent = pieces, sent }
+
+// Gathered gives what Gather was told, to who calls a handler without a connection.
+func (c *Call) Gathered() (pieces [][]byte, sent func()) { return c.pieces, c.sent }
 
 // NewCall is a call for a handler that is used without a connection; send takes the parts of its answer.
 func NewCall(from view.NodeID, head, bulk []byte, send func(head any, bulk []byte) error) *Call {

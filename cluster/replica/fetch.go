@@ -117,11 +117,12 @@ func (b *Backup) send(q *FetchRequest, h *held, c *peer.Call) (a FetchAnswer, er
 		places = placesIn(h.bytes[:ext.End], b.o.Place)
 	}
 	p := parts{call: c, answer: &a}
+	above := record.NewAbove(view.Floors(q.Floors), q.Segment, h.bytes[:ext.End])
 	for _, e := range places {
 		if int(e.off) >= ext.End {
 			break
 		}
-		if contains(q.Ranges, e.place) {
+		if contains(q.Ranges, e.place) && above.Counts(e.off, e.place) {
 			if err := p.add(record.PtrOf(h.bytes[e.off:]).Bytes()); err != nil {
 				return a, err
 			}

@@ -72,7 +72,7 @@ func (p *Primary) thin(m Membership) []*closedSegment {
 	want = max(want, p.books.copies)
 	var all []*closedSegment
 	for _, c := range p.books.closed {
-		if len(c.holders) < want {
+		if len(c.holders) < want && !c.adopting {
 			all = append(all, c)
 		}
 	}

@@ -26,6 +26,7 @@ func (r clusterReport) print(out io.Writer) {
 	for _, rec := range r.Recoveries {
 		printRecovery(out, rec)
 	}
+	r.printMoves(out)
 	for _, w := range r.Wishes {
 		fmt.Fprintf(out, "\n%s of %s: %s\n", w.Act, w.Node, cmp.Or(w.Refused, w.Waiting, "it is being done"))
 	}
@@ -52,6 +53,23 @@ func (r clusterReport) printNodes(out io.Writer) {
 	_ = w.Flush()
 }
 
+// recently is how long a migration is shown after its end.
+const recently = time.Minute
+
+// printMoves writes migrations under way, and those that ended a moment ago.
+func (r clusterReport) printMoves(out io.Writer) {
+	var shown []server.MigrationStatus
+	for _, m := range r.Migrations {
+		if !m.Stage.Ended() || r.At.Sub(m.Ended) < recently {
+			shown = append(shown, m)
+		}
+	}
+	if len(shown) > 0 {
+		fmt.Fprintln(out)
+		printMigrations(out, shown)
+	}
+}
+
 func stateOf(n server.NodeStatus) string {
 	switch {
 	case n.Lost:
@@ -62,6 +80,8 @@ func stateOf(n server.NodeStatus) string {
 		return "draining"
 	case len(n.Arriving) > 0:
 		return "recovering"
+	case len(n.Pulling) > 0:
+		return "pulling"
 	case n.Silence != "":
 		return "silent"
 	case n.Share == 0:

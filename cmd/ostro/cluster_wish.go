@@ -17,6 +17,7 @@ type wishFlags struct {
 	which   whichCluster
 	timeout time.Duration
 	lost    bool
+	empty   bool
 }
 
 func (f *wishFlags) add(cmd *cobra.Command) {
@@ -30,26 +31,38 @@ func newClusterAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add [NODE]",
 		Short: "Add a node",
-		Long: `Without a name: start one more node of a cluster of ` + "`ostro cluster dev`" + `. It joins as
-backup and as heir of nodes that die.
+		Long: `Without a name: start one more node of a cluster of ` + "`ostro cluster dev`" + `.
 
-With a name: let a node take part again that was drained.
+With a name: a node that has joined, or that was drained and shall stay after all. To add a
+machine to a real cluster, start ` + "`ostro server --cluster etcd://... --node-id NAME --dir DIR`" + ` on
+it, which joins by itself, and then name it here.
 
-To add a machine to a real cluster, start
-` + "`ostro server --cluster etcd://... --node-id NAME --dir DIR`" + ` on it: it joins by itself.`,
-		Example: `  ostro cluster add                                 one more in ./ostro-cluster
+The node is given its share of the keys: each of the others moves a part of what it has,
+by migrations, while clients go on. With --empty it gets none, and is only backup
+and heir of others until keys are moved to it with ` + "`ostro migrate`" + `.`,
+		Example: `  ostro cluster add                                 one more in ./ostro-cluster, with its share of the keys
+  ostro cluster add --empty                         one more that owns nothing yet
   ostro cluster add node2                           node2 was drained and shall stay after all
-  ostro cluster add node2 --cluster etcd://a,b,c`,
+  ostro cluster add db-7 --cluster etcd://a,b,c     db-7 has just joined: it gets its share`,
 		Args: takes(0, 1, "the name of a node, or nothing for a new one on this machine"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return addHere(f)
 			}
-			return f.wish(view.NodeID(args[0]), meta.Wish{Act: meta.Add}, "takes part again")
+			return f.wish(view.NodeID(args[0]), meta.Wish{Act: meta.Add, Share: !f.empty}, f.added())
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&f.empty, "empty", false, "move no keys to it")
 	return cmd
+}
+
+// added is what became of a node that was added.
+func (f *wishFlags) added() string {
+	if f.empty {
+		return "takes part, without keys of its own"
+	}
+	return "has its share of the keys"
 }
 
 func newClusterDrain() *cobra.Command {
@@ -57,9 +70,11 @@ func newClusterDrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain NODE",
 		Short: "Let a node give all it has to the others",
-		Long: `Let a node give all it has to the others, and give it nothing new. Its keys are
-not served for a moment, until others have taken them over; clients wait. Then the
-node can be stopped, or come back with ` + "`ostro cluster add NODE`" + `.`,
+		Long: `Let a node move all it has to the others, by migrations, while clients go on, and give it
+nothing new. Then it can be stopped, or come back with ` + "`ostro cluster add NODE`" + `.
+
+Whoever cancels one of the migrations (` + "`ostro migrate cancel`" + `) takes the drain back. A node that
+cannot move its keys any more can be stopped: others take them over from their copies.`,
 		Example: `  ostro cluster drain node2
   ostro cluster drain db-7 --cluster etcd://a,b,c`,
 		Args: takes(1, 1, "the name of one node"),
@@ -118,7 +133,10 @@ func addHere(f *wishFlags) error {
 		return fmt.Errorf("%s was started as process %d and has not joined yet, look at %s: %w", n.ID, n.PID, n.Log, err)
 	}
 	fmt.Printf("%s has joined: %s, process %d.\n", n.ID, n.Redis, n.PID)
-	return nil
+	if f.empty {
+		return nil
+	}
+	return f.fulfil(ctx, store, view.NodeID(n.ID), meta.Wish{Act: meta.Add, Share: true}, f.added())
 }
 
 func (f *wishFlags) bounded() (context.Context, context.CancelFunc) {

@@ -66,6 +66,14 @@ func (b *progressBar) Update(p store.Progress) {
 	}
 }
 
+// line draws a line of the caller's own making, in place of the last one.
+func (b *progressBar) line(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fmt.Fprint(b.out, "\r", text, "\x1b[K")
+	b.visible = true
+}
+
 // Finish leaves the last state on the screen and goes to a new line.
 func (b *progressBar) Finish() {
 	if b == nil {

@@ -77,3 +77,12 @@ func (n *segmentIDs) note(l *Log) error {
 	n.noted = next + idBlock
 	return nil
 }
+
+// Appended is how many bytes went through the heads and were sealed since the log was
+// opened.
+func (l *Log) Appended() (n uint64) {
+	for _, h := range l.allHeads() {
+		n += h.Sealed()
+	}
+	return n
+}

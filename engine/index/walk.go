@@ -94,6 +94,17 @@ func (ix *Index) StepRange(from, to record.Place, cursor uint64, buckets int, f 
 	return w.cursor()
 }
 
+// Ahead gives the first and the last place that the next bucket of a StepRange may have
+// entries of.
+func (ix *Index) Ahead(from record.Place, cursor uint64) (first, last record.Place) {
+	w := positionOf(cursor)
+	if cursor == 0 {
+		w = position{at: uint32(from >> 32), depth: maxDepth}
+	}
+	ix.table(&w)
+	return record.Place(w.first()) << 32, record.Place(w.last())<<32 | (1<<32 - 1)
+}
+
 // visit calls f for the entries of one bucket; false if one of the calls was.
 func (pr *Probe) visit(b int, from, to record.Place, f func(pr *Probe) bool) bool {
 	more := true

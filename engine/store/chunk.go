@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -33,6 +34,10 @@ const (
 type valueName struct {
 	log record.LogID
 	id  uint64
+}
+
+func (v valueName) compare(o valueName) int {
+	return cmp.Or(cmp.Compare(v.log, o.log), cmp.Compare(v.id, o.id))
 }
 
 // chunkOf reads the name of a chunk.
@@ -168,7 +173,7 @@ func (st *Store) beingWritten(p record.Ptr) bool {
 	}
 	of, _ := chunkOf(p.Key())
 	if of.log != st.opts.LogID {
-		return false
+		return st.arrivesWith(p)
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()

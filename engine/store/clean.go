@@ -84,7 +84,7 @@ func (st *Store) cleanInMemory(least float64) bool {
 // spillOldest takes the oldest segment out of memory, to its file.
 func (st *Store) spillOldest() bool {
 	for _, s := range st.log.Segments() {
-		if !st.log.AtRest(s) || !st.log.InMemory(s) {
+		if !st.log.Spillable(s) || !st.log.InMemory(s) {
 			continue
 		}
 		if err := st.cool(s); err != nil {
@@ -304,7 +304,7 @@ func (c *cleaning) entry(place record.Place, a record.Address, p record.Ptr) err
 
 // tombstone keeps a tombstone while older records of its key may be around.
 func (c *cleaning) tombstone(p record.Ptr) error {
-	if c.st.tables.byID(p.Table()) == nil || uint64(c.oldest) >= binary.LittleEndian.Uint64(p.Value()) {
+	if c.st.tables.byID(p.Table()) == nil || uint64(c.oldest) >= binary.LittleEndian.Uint64(p.Value()) && !c.settles(p) {
 		return nil
 	}
 	h := c.st.log.Survivor()
@@ -318,6 +318,11 @@ func (c *cleaning) tombstone(p record.Ptr) error {
 	h.Keep(p.Length())
 	h.NoteTombstone(p.Length())
 	return nil
+}
+
+// settles tells whether a tombstone keeps a record away that may still arrive.
+func (c *cleaning) settles(p record.Ptr) bool {
+	return c.st.arriving.any() && c.st.arriving.has(record.PlaceOf(p.Table(), p.Key()))
 }
 
 // put relocates a live record, and drops a dead or expired one.

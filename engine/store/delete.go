@@ -16,6 +16,9 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 	var pr index.Probe
 	for round := 0; ; round++ {
 		old, st := ss.find(k, &pr)
+		if st == NotFound && ss.st.arriving.any() {
+			st = ss.missing(k)
+		}
 		if st != OK {
 			ss.noteAbsence(k.Place)
 			return st
@@ -51,8 +54,9 @@ func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr, ver uint64) S
 		}
 		return OK
 	}
-	ss.st.noteRemoval(k, ver)
-	return ss.removeAs(k, pr, old, ver, ver+1)
+	as := ss.st.following(k.Place, ver)
+	ss.st.noteRemoval(k, ver, as)
+	return ss.removeAs(k, pr, old, ver, as)
 }
 
 // removeAs is remove by a deletion of version as.

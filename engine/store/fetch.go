@@ -37,13 +37,15 @@ func (ss *Session) want(a record.Address) {
 	ss.cold = append(ss.cold, w)
 }
 
-// Fetch is the I/O that an operation with status Cold waits for. Start it,
+// Fetch is the I/O that an operation with status Cold waits for: reads of what is cold, room
+// for what is written, records that are to arrive. Start it,
 // then Resume the session with it and run the operation again from its start.
 type Fetch struct {
 	st   *Store
 	from *Session
 	want []wanted
 	room int // segments that are wanted for writes
+	asks []*askedOf
 	left atomic.Int64
 
 	mu   sync.Mutex
@@ -61,6 +63,9 @@ func (ss *Session) TakeFetch() *Fetch {
 	if ss.noRoom {
 		f.room = max(ss.roomWanted, 1)
 	}
+	if len(ss.asked) > 0 {
+		f.asks = ss.takeAsked()
+	}
 	ss.cold, ss.noRoom, ss.roomWanted = ss.cold[:0], false, 0
 	ss.stat.cold += int64(len(f.want))
 	return f
@@ -70,7 +75,10 @@ func (ss *Session) TakeFetch() *Fetch {
 // of it has ended.
 func (f *Fetch) Start(done func()) {
 	f.done = done
-	f.left.Store(int64(len(f.want)) + 1)
+	f.left.Store(int64(len(f.want)+len(f.asks)) + 1)
+	for _, q := range f.asks {
+		go q.get(f.asked)
+	}
 	for _, w := range f.want {
 		f.st.readers.do(func() { f.read(w) })
 	}
@@ -98,6 +106,14 @@ func (f *Fetch) read(w wanted) {
 	case !errors.Is(err, hlog.ErrGone): // Cleaned away meanwhile: the operation finds it elsewhere.
 		f.err = errors.Join(f.err, err)
 	}
+	f.mu.Unlock()
+	f.arrived()
+}
+
+// asked ends the wait for what arrives.
+func (f *Fetch) asked(err error) {
+	f.mu.Lock()
+	f.err = errors.Join(f.err, err)
 	f.mu.Unlock()
 	f.arrived()
 }

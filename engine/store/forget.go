@@ -75,10 +75,11 @@ func (c *cleaning) forgetRecord(place record.Place, p record.Ptr, pr *index.Prob
 		return c.st.ix.Remove(pr), nil
 	}
 	ver := versionOf(p)
-	c.st.floors.raise(place, ver+1)
+	as := c.st.following(place, ver)
+	c.st.floors.raise(place, as)
 	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
-	c.st.noteRemoval(&k, ver)
-	switch st := c.forgetKey(&k, pr, ver+1); st {
+	c.st.noteRemoval(&k, ver, as)
+	switch st := c.forgetKey(&k, pr, as); st {
 	case Conflict:
 		return false, nil
 	case OK:

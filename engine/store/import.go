@@ -75,11 +75,15 @@ func (st *Store) NewImporter(o ImportOptions) (*Importer, error) {
 
 // ImportWorker is one goroutine's part of an import.
 type ImportWorker struct {
-	im *Importer
-	ss *Session
+	ss   *Session
+	owns func(record.Place) bool
+	live *Arrival   // nil for a recovery
+	busy sync.Mutex // held by Import, and by whoever ends a live worker
+	over bool
 
 	tombs  graveyard
-	fronts [][]byte // records of large values
+	fronts [][]byte    // records of large values
+	pieces []valueName // of which pieces came; if live
 	values largeValues
 	ahead  importBatch
 	stats  struct{ entries, taken, bytes, tombstones atomic.Int64 }
@@ -96,7 +100,7 @@ func (im *Importer) NewWorker() (*ImportWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &ImportWorker{im: im, ss: ss}
+	w := &ImportWorker{ss: ss, owns: im.owns}
 	im.workers = append(im.workers, w)
 	return w, nil
 }
@@ -106,6 +110,13 @@ func (im *Importer) NewWorker() (*ImportWorker, error) {
 // belongs to no place are passed over. It waits for memory and for cold records
 // as need be, and keeps nothing of entries.
 func (w *ImportWorker) Import(ctx context.Context, entries []byte) error {
+	if w.live != nil {
+		return w.importLive(ctx, entries)
+	}
+	return w.importAll(ctx, entries)
+}
+
+func (w *ImportWorker) importAll(ctx context.Context, entries []byte) error {
 	for entries = aligned(entries); len(entries) > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -144,12 +155,21 @@ func (im *Importer) Stats() (sum ImportStats) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
 	for _, w := range im.workers {
-		sum.Entries += w.stats.entries.Load()
-		sum.Taken += w.stats.taken.Load()
-		sum.Bytes += w.stats.bytes.Load()
-		sum.Tombstones += w.stats.tombstones.Load()
+		sum.add(w.count())
 	}
 	return sum
+}
+
+// count tells what a worker has done.
+func (w *ImportWorker) count() ImportStats {
+	return ImportStats{w.stats.entries.Load(), w.stats.taken.Load(), w.stats.bytes.Load(), w.stats.tombstones.Load()}
+}
+
+func (s *ImportStats) add(o ImportStats) {
+	s.Entries += o.Entries
+	s.Taken += o.Taken
+	s.Bytes += o.Bytes
+	s.Tombstones += o.Tombstones
 }
 
 // imports are the importers that are at work. Others look there after they have
@@ -212,10 +232,13 @@ func (is *imports) wait(ctx context.Context) error {
 // any tells whether an import goes on.
 func (is *imports) any() bool { return is.open.Load() != nil }
 
-// noteRemoval is called before a record of k, of version ver, is removed by whoever:
-// importers must not bring older ones back. If it is not removed in the end,
-// no harm is done.
-func (st *Store) noteRemoval(k *Key, ver uint64) {
+// noteRemoval is called before a record of k, of version ver, is removed by whoever, by
+// a deletion of version as: importers must not bring older ones back. If it is not removed
+// in the end, no harm is done.
+func (st *Store) noteRemoval(k *Key, ver, as uint64) {
+	if st.arriving.any() {
+		st.arriving.settle(k, as)
+	}
 	all := st.imports.open.Load()
 	if all == nil {
 		return

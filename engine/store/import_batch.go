@@ -81,6 +81,9 @@ func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
 	case record.TypeCompletion:
 		return w.wantsCompletion(p, it)
 	case record.TypeTombstone:
+		if w.live != nil {
+			return false // Of a key the source has one record or none.
+		}
 	default:
 		return false
 	}
@@ -90,7 +93,7 @@ func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
 	}
 	it.p, it.key = p, Key{Place: record.PlaceOf(p.Table(), p.Key()), Table: p.Table(), Bytes: p.Key(), in: t}
 	switch {
-	case !w.im.owns(it.key.Place):
+	case !w.owns(it.key.Place):
 		return false
 	case w.ss.expired(p) && p.Type() == record.TypePut:
 		w.bury(it) // What is older than it must not come back.
@@ -110,17 +113,22 @@ func (w *ImportWorker) wantsChunk(p record.Ptr, it *importItem) bool {
 		return false
 	}
 	place := record.PlaceOf(t, key)
-	if !w.im.owns(place) {
+	if !w.owns(place) {
 		return false
 	}
-	w.values.note(of, t, key, chunkNumber(p.Key()))
+	if w.live != nil {
+		w.live.large.note(of, t, key, chunkNumber(p.Key()))
+		w.pieces = append(w.pieces, of)
+	} else {
+		w.values.note(of, t, key, chunkNumber(p.Key()))
+	}
 	it.p, it.key = p, Key{Place: chunkPlace(place, p.Key()), Table: chunkTable, Bytes: p.Key(), in: &noTable}
 	return true
 }
 
 // wantsCompletion leaves out what is over: it has no tombstone, and needs none.
 func (w *ImportWorker) wantsCompletion(p record.Ptr, it *importItem) bool {
-	if p.Table() != completionTable || len(p.Key()) != completionKeyBytes || w.ss.expired(p) || !w.im.owns(objectOf(p.Key())) {
+	if p.Table() != completionTable || len(p.Key()) != completionKeyBytes || w.ss.expired(p) || !w.owns(objectOf(p.Key())) {
 		return false
 	}
 	it.p, it.key = p, Key{Place: completionPlace(p.Key()), Table: completionTable, Bytes: p.Key(), in: w.ss.tables.completions}
@@ -131,6 +139,11 @@ func (w *ImportWorker) wantsCompletion(p record.Ptr, it *importItem) bool {
 func (w *ImportWorker) bury(it *importItem) {
 	ver := it.p.Version()
 	w.ss.st.floors.raise(it.key.Place, ver)
+	w.ss.st.raiseCeiling(ver)
+	if w.live != nil {
+		w.live.settled.note(&it.key, w.live.ceiling+1) // There is nothing else of it.
+		return
+	}
 	w.tombs.add(it.key.Table, ver, it.key.Bytes)
 	w.stats.tombstones.Add(1)
 }
@@ -189,6 +202,9 @@ func (w *ImportWorker) take(it *importItem, pr *index.Probe, old record.Ptr, st 
 // the head.
 func (w *ImportWorker) install(it *importItem, pr *index.Probe, old record.Ptr) (done bool) {
 	ss, n := w.ss, it.p.Length()
+	if ss.st.arriving.dead(&it.key, it.p.Version()) {
+		return true // It was removed here, or before.
+	}
 	if most := ss.st.log.MaxEntry(); n > most {
 		w.fail(errForeignSegments)
 		return true
@@ -240,6 +256,7 @@ func (w *ImportWorker) account(it *importItem, old record.Ptr, at record.Address
 		keys, expire = 0, expire-expires(old)
 	}
 	it.key.in.count(w.ss.n, keys, expire)
+	w.ss.st.raiseCeiling(it.p.Version())
 	w.stats.taken.Add(1)
 	w.stats.bytes.Add(int64(it.p.Length()))
 }

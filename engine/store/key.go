@@ -63,6 +63,13 @@ type floors [floorStripes]atomic.Uint64
 
 func (f *floors) of(p record.Place) *atomic.Uint64 { return &f[uint64(p)%floorStripes] }
 
+// raiseAll lifts all floors to at least v.
+func (f *floors) raiseAll(v uint64) {
+	for p := range record.Place(floorStripes) {
+		f.raise(p, v)
+	}
+}
+
 // raise lifts the floor under p to at least v.
 func (f *floors) raise(p record.Place, v uint64) {
 	at := f.of(p)

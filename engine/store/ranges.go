@@ -10,6 +10,56 @@ func SlotRange(slot uint16) (from, to record.Place) {
 
 // CountRange counts the keys whose places lie in [from, to]. With Cold nothing is to be used.
 func (ss *Session) CountRange(db int, from, to record.Place) (keys int, st Status) {
-	_, st = ss.ScanRange(db, from, to, 0, int(^uint(0)>>2), func([]byte, *View) { keys++ })
-	return keys, st
+	for cursor := uint64(0); ; {
+		cursor, st = ss.ScanRange(db, from, to, cursor, int(^uint(0)>>2), func([]byte, *View) { keys++ })
+		if st != OK || cursor == 0 {
+			return keys, st
+		}
+	}
+}
+
+// Range is all places from First to Last, both included.
+type Range struct{ First, Last record.Place }
+
+var wholeRange = Range{0, ^record.Place(0)}
+
+func (r Range) has(p record.Place) bool { return r.First <= p && p <= r.Last }
+
+func (r Range) meets(o Range) bool { return r.First <= o.Last && o.First <= r.Last }
+
+func anyHas(ranges []Range, p record.Place) bool {
+	for _, r := range ranges {
+		if r.has(p) {
+			return true
+		}
+	}
+	return false
+}
+
+func overlap(a, b []Range) bool {
+	for _, r := range a {
+		for _, o := range b {
+			if r.meets(o) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// subtract gives what is left of ranges without o.
+func subtract(ranges []Range, o Range) (left []Range) {
+	for _, r := range ranges {
+		if !r.meets(o) {
+			left = append(left, r)
+			continue
+		}
+		if r.First < o.First {
+			left = append(left, Range{r.First, o.First - 1})
+		}
+		if o.Last < r.Last {
+			left = append(left, Range{o.Last + 1, r.Last})
+		}
+	}
+	return left
 }

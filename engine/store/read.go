@@ -36,6 +36,9 @@ func (ss *Session) get(k *Key) (View, Status) {
 	var pr index.Probe
 	for round := 0; ; round++ {
 		p, st := ss.find(k, &pr)
+		if st == NotFound && ss.st.arriving.any() {
+			st = ss.missing(k)
+		}
 		if st != OK {
 			return ss.absent(k), st
 		}

@@ -176,8 +176,13 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferre
 	}
 	ss.Begin()
 	defer ss.End()
+	counts := r.st.counting(s.ID, r.st.log.Bytes(s))
 	for off, p := range record.Entries(r.st.log.Bytes(s)) {
 		a := record.MakeAddress(s.Slot, off)
+		if !counts(off, p) {
+			ss.head.Died(a, uint32(p.Length()))
+			continue
+		}
 		switch p.Type() {
 		case record.TypeTombstone:
 			s.Tombstones.Add(int64(p.Length()))
@@ -214,6 +219,7 @@ func (ss *Session) replayPut(a record.Address, p record.Ptr, later *deferred) {
 // is there. What keeps it from that is left in ss.err.
 func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 	t := ss.st.tables.byID(p.Table())
+	ss.st.raiseCeiling(versionOf(p))
 	if p.Table() == chunkTable {
 		t = &noTable
 		ss.st.noteChunk(p)

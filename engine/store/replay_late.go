@@ -77,6 +77,9 @@ func (st *Store) unbury(tombs []buried) {
 		st.ix.Seek(t.place, &pr)
 		for pr.Next() {
 			if pr.Address() == t.at {
+				if p, ok := st.log.Entry(t.at); ok && st.arriving.any() {
+					st.settleReplayed(t.place, p)
+				}
 				st.ix.Remove(&pr)
 				break
 			}

@@ -10,7 +10,8 @@ import (
 // Scan goes through a database's keys from a cursor on, 0 at the start. It
 // shows at least count keys, unless that takes it through too much else, and
 // returns where to go on; 0 is the end. A key that is there during the whole
-// scan is seen at least once. With Cold nothing is to be used.
+// scan is seen at least once; so it waits for what is still to arrive where it has come to.
+// With Cold nothing is to be used.
 func (ss *Session) Scan(db int, cursor uint64, count int, f func(key []byte, v *View)) (uint64, Status) {
 	return ss.ScanRange(db, 0, ^record.Place(0), cursor, count, f)
 }
@@ -23,6 +24,12 @@ func (ss *Session) ScanRange(db int, from, to record.Place, cursor uint64, count
 	seen, buckets := 0, 0
 	st := OK
 	for {
+		if ss.st.arriving.any() && ss.arrivesAhead(Range{from, to}, cursor) {
+			if buckets == 0 {
+				return cursor, Cold
+			}
+			return cursor, st // What was seen counts, and the next call waits.
+		}
 		cursor = ss.st.ix.StepRange(from, to, cursor, 1, func(pr *index.Probe) bool {
 			if v, key, s := ss.visit(t, pr); s == OK && st == OK {
 				if part && !within(record.PlaceOf(t.id, key), from, to) {
@@ -40,6 +47,13 @@ func (ss *Session) ScanRange(db int, from, to record.Place, cursor uint64, count
 			return cursor, st
 		}
 	}
+}
+
+// arrivesAhead tells whether something of r is still to arrive in the bucket that a walk of
+// it is at.
+func (ss *Session) arrivesAhead(r Range, cursor uint64) bool {
+	first, last := ss.ix.Ahead(r.First, cursor)
+	return ss.arrives(Range{max(first, r.First), min(last, r.Last)})
 }
 
 func within(p, from, to record.Place) bool { return from <= p && p <= to }
@@ -73,6 +87,9 @@ const randomTries = 64
 func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
 	t := ss.st.tables.of(db)
 	if keys, _ := t.sum(); keys == 0 {
+		if ss.st.arriving.any() && ss.arrives(wholeRange) {
+			return dst, Cold
+		}
 		return dst, NotFound
 	}
 	cold := false
@@ -116,6 +133,9 @@ func (ss *Session) firstKey(db int, dst []byte) ([]byte, Status) {
 func (ss *Session) Usage(k *Key) (int, Status) {
 	var pr index.Probe
 	p, st := ss.find(k, &pr)
+	if st == NotFound && ss.st.arriving.any() {
+		st = ss.missing(k)
+	}
 	if st != OK {
 		return 0, st
 	}

@@ -34,6 +34,8 @@ type Session struct {
 	sealed     uint64         // where the head was at the last Seal
 	tx         txn            // the open transaction
 	cold       []wanted
+	asked      []asked // of places that arrive
+	pulling    *pulling
 	stash      map[record.Address]fetched
 	fresh      bool     // the stash is for the next round
 	noRoom     bool     // a write waits for memory
@@ -94,6 +96,9 @@ func (ss *Session) Begin() {
 	ss.now = ss.st.opts.Now()
 	ss.forgetStash()
 	ss.cold, ss.noRoom, ss.roomWanted = ss.cold[:0], false, 0
+	if ss.asked != nil {
+		ss.asked = nil
+	}
 	ss.guard.Enter()
 }
 

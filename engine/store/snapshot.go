@@ -45,6 +45,7 @@ type snapshotHead struct {
 	Millis   int64             `json:"millis"`
 	Next     record.SegmentID  `json:"next"` // no segment of the base has this id or a higher one
 	ChunkIDs uint64            `json:"chunkIDs"`
+	Ceiling  uint64            `json:"ceiling"`
 	Tables   []record.TableID  `json:"tables"`
 	Segments []snapshotSegment `json:"segments"`
 }
@@ -138,7 +139,7 @@ func (w *snapshotWriter) close() {
 func (w *snapshotWriter) describe(base []*hlog.Segment) {
 	w.ss.guard.Enter()
 	defer w.ss.guard.Leave()
-	w.info = snapshotHead{Millis: w.st.opts.Now(), Next: w.st.log.NextID(), ChunkIDs: w.st.chunkIDs.Load()}
+	w.info = snapshotHead{Millis: w.st.opts.Now(), Next: w.st.log.NextID(), ChunkIDs: w.st.chunkIDs.Load(), Ceiling: w.st.Ceiling()}
 	for db := range w.st.tables.byDB {
 		id := w.st.tables.of(db).id
 		if w.st.opts.Databases <= completionNumber { // Else there is no number for each: all are unknown.

@@ -32,6 +32,8 @@ type Store struct {
 	revisits *revisits
 	chunkIDs atomic.Uint64
 	imports  imports
+	arriving arrivals
+	versions atomic.Uint64 // see Ceiling
 	clients  clients
 	limit    atomic.Int64 // memory, in bytes
 	policy   atomic.Uint32
@@ -139,6 +141,7 @@ func (st *Store) start(ctx context.Context) (err error) {
 		return err
 	}
 	st.keeper.head = st.log.Survivor()
+	st.expect()
 	if err := st.recover(ctx); err != nil {
 		return err
 	}

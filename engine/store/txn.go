@@ -113,6 +113,8 @@ func (ss *Session) lockKey(i int) Status {
 				ss.unlockKey(lk)
 			}
 			return st
+		case st == NotFound && ss.st.arriving.any() && ss.missing(&lk.key) == Cold:
+			return Cold
 		case st == NotFound:
 			switch ss.st.ix.InsertLocked(&lk.pr, 0) {
 			case index.Inserted:
@@ -334,10 +336,11 @@ func (ss *Session) dropLarge() {
 func (ss *Session) prepare() (total int) {
 	for i := range ss.tx.keys {
 		lk := &ss.tx.keys[i]
-		next := lk.ver + 1
+		last := lk.ver
 		if lk.old.IsNil() {
-			next = ss.st.floors.of(lk.key.Place).Load() + 1
+			last = ss.st.floors.of(lk.key.Place).Load()
 		}
+		next := ss.st.following(lk.key.Place, last)
 		lk.next = next
 		switch {
 		case lk.op == opDelete && lk.old.IsNil():
@@ -444,8 +447,8 @@ func (ss *Session) showPut(lk *lockedKey, a record.Address) {
 }
 
 func (ss *Session) showDelete(lk *lockedKey) {
-	ss.st.noteRemoval(&lk.key, lk.ver)
-	ss.st.floors.raise(lk.key.Place, lk.ver+1)
+	ss.st.noteRemoval(&lk.key, lk.ver, lk.next)
+	ss.st.floors.raise(lk.key.Place, lk.next)
 	was := lk.pr.Address()
 	ss.st.ix.RemoveLocked(&lk.pr)
 	ss.died(was, lk.old)

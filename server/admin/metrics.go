@@ -70,6 +70,9 @@ var (
 	loopBusy     = prometheus.NewDesc("ostro_loop_busy_seconds_total", "Time that each network loop worked.", []string{"loop"}, nil)
 )
 
+// replyDesc is a histogram: how long a command took here, see redis.ReplyTimes.
+var replyDesc = prometheus.NewDesc("ostro_reply_seconds", "Time from when commands were read until their replies left.", nil, nil)
+
 var (
 	buildDesc = prometheus.NewDesc("ostro_build_info", "Which program this is; always 1.", []string{"version", "go"}, nil)
 	readyDesc = prometheus.NewDesc("ostro_ready", "1 while clients are served.", nil, nil)
@@ -91,7 +94,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, nicMetrics)
 	describe(out, replicaMetrics)
 	describe(out, clusterMetrics)
-	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, buildDesc, readyDesc} {
+	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, replyDesc, buildDesc, readyDesc} {
 		out <- d
 	}
 }
@@ -140,6 +143,7 @@ func collectRedis(out chan<- prometheus.Metric, m *redis.Metrics) {
 		out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
 	collect(out, redisMetrics, m)
+	out <- replyHistogram(&m.Replies)
 	for i, l := range m.Loops {
 		name := strconv.Itoa(i)
 		sample(loopClients, prometheus.GaugeValue, float64(l.Clients), name)
@@ -147,6 +151,19 @@ func collectRedis(out chan<- prometheus.Metric, m *redis.Metrics) {
 		sample(loopRounds, prometheus.CounterValue, float64(l.Rounds), name)
 		sample(loopBusy, prometheus.CounterValue, float64(l.BusyNanos)/1e9, name)
 	}
+}
+
+// replyHistogram counts up to each bound, as Prometheus wants it.
+func replyHistogram(t *redis.ReplyTimes) prometheus.Metric {
+	upTo := make(map[float64]uint64, redis.ReplyBuckets)
+	total := uint64(0)
+	for i, n := range t.Counts {
+		total += uint64(n)
+		if i < redis.ReplyBuckets-1 {
+			upTo[redis.ReplyBound(i).Seconds()] = total
+		}
+	}
+	return prometheus.MustNewConstHistogram(replyDesc, total, float64(t.Nanos)/1e9, upTo)
 }
 
 func describe[M any](out chan<- *prometheus.Desc, metrics []metric[M]) {

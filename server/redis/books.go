@@ -12,6 +12,7 @@ type books struct {
 	saves saves
 	rates rates
 	peak  highest
+	slots slotMarks
 
 	nameOnce sync.Once
 	name     string

@@ -141,6 +141,7 @@ func clusterNodes(c *call) verdict {
 		}
 		if n.ID == r.self {
 			r.showMigrations(&text)
+			c.srv.books.slots.show(&text, r)
 		}
 		text.WriteByte('\n')
 	}
@@ -245,11 +246,16 @@ func clusterCountkeysinslot(c *call) verdict {
 	return c.int(int64(n))
 }
 
+// clusterGetkeysinslot lists keys for those who want to move them. There are none in a slot
+// that was announced to move: it goes whole with CLUSTER SETSLOT NODE.
 func clusterGetkeysinslot(c *call) verdict {
 	slot, ok := c.slotArg(2)
 	most, isInt := parseInt(c.args[3])
 	if !ok || !isInt || most < 0 {
 		return c.fail("ERR Invalid slot or number of keys")
+	}
+	if c.srv.books.slots.migratingTo(slot) != "" {
+		most = 0
 	}
 	if _, st := c.keysOfSlot(slot, int(min(most, mostScanned))); st != store.OK {
 		return c.stopped(st)

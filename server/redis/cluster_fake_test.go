@@ -80,13 +80,24 @@ func newTown(t testing.TB, count int, cfg redis.Config) *town {
 
 func newTownOn(t testing.TB, count int, cfg redis.Config, options func() store.Options) *town {
 	t.Helper()
+	return buildTown(t, count, cfg, options, func(n *townNode) redis.Cluster { return n })
+}
+
+// newTownWith starts nodes whose servers ask another redis.Cluster than the node.
+func newTownWith(t testing.TB, count int, cfg redis.Config, cluster func(*townNode) redis.Cluster) *town {
+	t.Helper()
+	return buildTown(t, count, cfg, func() store.Options { return store.Options{} }, cluster)
+}
+
+func buildTown(t testing.TB, count int, cfg redis.Config, options func() store.Options, cluster func(*townNode) redis.Cluster) *town {
+	t.Helper()
 	tw := &town{t: t}
 	var ids []view.NodeID
 	for i := range count {
 		n := &townNode{id: view.NodeID("n" + strconv.Itoa(i+1))}
 		n.routing.Store(redis.NewRouting(n.id, view.Map{}, nil, redis.RoutingState{}))
 		own := cfg
-		own.Cluster = n
+		own.Cluster = cluster(n)
 		n.srv, n.st = launch(t, options(), own)
 		t.Cleanup(func() { stopServer(t, n.srv, n.st) })
 		n.addr = n.srv.Addr().String()

@@ -156,7 +156,7 @@ func (cmd *command) categories() (names []string) {
 	onKeyspace := cmd.group == "generic" && container != "wait" || cmd.onDatabase()
 	dangerous := cmd.flags&flagAdmin != 0
 	switch container {
-	case "keys", "flushdb", "flushall", "swapdb", "info", "role", "lastsave":
+	case "keys", "migrate", "flushdb", "flushall", "swapdb", "info", "role", "lastsave":
 		dangerous = true
 	}
 	add(onKeyspace && (cmd.flags != 0 || len(cmd.subs) == 0), "@keyspace")

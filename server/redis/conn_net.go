@@ -37,6 +37,7 @@ type netState struct {
 	met       uint32 // the gatherer's window in which it was served last
 	failure   error  // a fetch failed: the next command answers this
 
+	asked     int64 // when the first command without an answer was read, by the loop's clock; 0: there is none
 	waitUntil int64 // how long its command waits for a routing; 0: it does not
 
 	flying  bool // has a flight

@@ -15,8 +15,9 @@ type hold struct {
 
 // heldReplies are a connection's replies up to an end, see conn.replied.
 type heldReplies struct {
-	c   *conn
-	end int64
+	c     *conn
+	end   int64
+	asked int64 // see conn.asked
 }
 
 // sendOrHold sends the round's replies, or keeps back those that must wait.
@@ -31,13 +32,15 @@ func (l *loop) sendOrHold(t store.Ticket) {
 		case c.net.closed:
 		case durable && c.net.held == 0:
 			c.net.released = c.replied()
+			l.answered(c)
 			l.write(c)
 		default:
 			if h.conns == nil {
 				h.conns = l.spareHold()
 			}
 			c.net.held++
-			h.conns = append(h.conns, heldReplies{c, c.replied()})
+			h.conns = append(h.conns, heldReplies{c, c.replied(), c.net.asked})
+			c.net.asked = 0
 		}
 	}
 	l.active = l.active[:0]
@@ -61,6 +64,7 @@ func (l *loop) releaseHeld() {
 			r.c.net.held--
 			if !r.c.net.closed {
 				r.c.net.released = r.end
+				l.released(r.asked)
 				l.write(r.c)
 			}
 		}

@@ -80,6 +80,7 @@ func (l *loop) endOfInput(c *conn) {
 func (l *loop) execute(c *conn, input []byte, own bool) {
 	l.begin()
 	l.enqueue(c)
+	l.asked(c)
 	if c.out.Cap() == 0 {
 		c.out.Swap(l.pool.get())
 	}

@@ -17,7 +17,8 @@ type Metrics struct {
 	LeaseClosed         int64 // connections closed because the lease ended before their replies left
 	Forwarded           int64 // commands that a proxy sent to their owners
 	ForwardsLost        int64 // clients closed because nobody knows what became of a forwarded write
-	ActiveLoops         int   // the first so many of Loops serve now
+	Replies             ReplyTimes
+	ActiveLoops         int // the first so many of Loops serve now
 	Loops               []LoopMetrics
 }
 
@@ -52,6 +53,7 @@ func (s *Server) Metrics() Metrics {
 		m.Commands += st.calls
 		m.BytesIn += st.bytesIn
 		m.BytesOut += st.bytesOut
+		m.Replies.merge(&st.replies)
 		lm := LoopMetrics{Rounds: st.rounds, Commands: st.calls}
 		st.mu.Unlock()
 		lm.Clients = l.num.Load()

@@ -7,7 +7,8 @@ type resumption struct {
 	keys keysProgress
 	exec execProgress
 
-	flush *flushing // under way, or done and not answered
+	flush  *flushing // under way, or done and not answered
+	moving *moving   // the same of a slot
 }
 
 // giveUp forgets a command that waited for cold keys and could not have them. It

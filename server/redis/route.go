@@ -71,6 +71,9 @@ func (s *routeSearch) command(cmd *command, args [][]byte) {
 	if sub := cmd.subcommand(args); sub != nil {
 		cmd = sub
 	}
+	if cmd.flags&flagMovableKeys != 0 {
+		return // Its handler sees to its keys.
+	}
 	if cmd.first == 0 {
 		s.whole = s.whole || cmd.onDatabase()
 		return
@@ -90,6 +93,9 @@ func (s *routeSearch) key(key []byte) {
 		return
 	}
 	k := s.ss.Key(s.db, key)
+	if sample := s.r.change.Sample; sample != nil {
+		sample.Note(&k)
+	}
 	slot := int(k.Place.Slot())
 	if s.keys > 0 && slot != s.slot {
 		s.ruling, s.text = refuse, errCrossSlot

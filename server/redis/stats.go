@@ -33,6 +33,7 @@ type stats struct {
 	bytesIn  int64
 	bytesOut int64
 	errors   map[string]int64 // by code
+	replies  ReplyTimes
 }
 
 // tally counts one round in plain numbers and adds them to stats when it
@@ -49,6 +50,8 @@ type tally struct {
 	timed    int64 // nanoseconds that were attributed already
 	calls    int64
 	timeAll  bool
+	prompt   int64   // connections that were answered in the round they asked in
+	late     []int64 // nanoseconds that others took
 
 	stats stats
 }
@@ -123,10 +126,23 @@ func (t *tally) publish(round int64, slowlogMicros int64) {
 	s.bytesIn += t.bytesIn
 	s.bytesOut += t.bytesOut
 	t.calls, t.bytesIn, t.bytesOut, t.timed = 0, 0, 0, 0
+	t.publishReplies(round)
 	if len(t.errors) > 0 {
 		s.addErrors(t.errors)
 		clear(t.errors)
 	}
+}
+
+// publishReplies counts how long replies of the round took.
+func (t *tally) publishReplies(round int64) {
+	if t.prompt > 0 {
+		t.stats.replies.add(round, t.prompt)
+		t.prompt = 0
+	}
+	for _, nanos := range t.late {
+		t.stats.replies.add(nanos, 1)
+	}
+	t.late = t.late[:0]
 }
 
 // share is the time of each command that was not timed.
@@ -183,7 +199,7 @@ func (s *Server) resetStats() {
 		st.mu.Lock()
 		clear(st.commands)
 		clear(st.errors)
-		st.calls, st.rounds, st.bytesIn, st.bytesOut = 0, 0, 0, 0
+		st.calls, st.rounds, st.bytesIn, st.bytesOut, st.replies = 0, 0, 0, 0, ReplyTimes{}
 		st.mu.Unlock()
 	}
 	s.totals.reset()

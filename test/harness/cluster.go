@@ -189,6 +189,9 @@ func (c *Cluster) prepare(number int) {
 // Start starts the node's process; it may have run before.
 func (n *Node) Start() error { return n.start(n.args...) }
 
+// With has the node's next start take settings over those that it has.
+func (n *Node) With(args ...string) { n.args = append(n.args, args...) }
+
 // Addrs is where clients can ask.
 func (c *Cluster) Addrs() (all []string) {
 	for _, n := range c.Nodes {
@@ -209,10 +212,19 @@ func (c *Cluster) Node(id view.NodeID) *Node {
 
 // Metadata is what etcd has now.
 func (c *Cluster) Metadata() (*meta.Snapshot, error) {
-	c.metaMu.Lock()
-	defer c.metaMu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	m, err := c.Meta(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.Read(ctx)
+}
+
+// Meta is what operators write their wishes to.
+func (c *Cluster) Meta(ctx context.Context) (*meta.Store, error) {
+	c.metaMu.Lock()
+	defer c.metaMu.Unlock()
 	if c.metaNow == nil {
 		config, err := meta.ParseURL(c.url)
 		if err != nil {
@@ -223,7 +235,7 @@ func (c *Cluster) Metadata() (*meta.Snapshot, error) {
 			return nil, err
 		}
 	}
-	return c.metaNow.Read(ctx)
+	return c.metaNow, nil
 }
 
 func (c *Cluster) hangUp() {
@@ -316,6 +328,11 @@ func (c *Cluster) Unhealthy() error {
 		return fmt.Errorf("nobody owns anything")
 	case len(s.Dead()) > 0:
 		return fmt.Errorf("%v are dead and own something", s.Dead())
+	}
+	for _, m := range s.Migrations {
+		if !m.Stage.Ended() {
+			return fmt.Errorf("migration %d from %s to %s is %s: %+v", m.ID, m.Source, m.Target, m.Stage, s.Moves[m.ID])
+		}
 	}
 	for log, r := range s.Recoveries {
 		return fmt.Errorf("the recovery of %s, log %016x, goes on: %+v", r.Node, uint64(log), s.Progress[log])

@@ -42,6 +42,11 @@ func TestAClusterOnAnEtcdWithTLSAndPasswordsLosesNothing(t *testing.T) {
 	}
 }
 
+func TestAClusterWhoseKeysMoveWhileNodesDieExplainsAllItsAnswers(t *testing.T) {
+	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm", Args: slowMoves})
+	g.playAll(moveRange, moveAndCancel, moveChain, moving(killSource), moving(killTarget))
+}
+
 func TestAClusterWhoseNetworkIsCutExplainsAllItsAnswers(t *testing.T) {
 	seed := seedOf(t)
 	if !isolated(t, seed) {

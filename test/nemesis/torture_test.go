@@ -34,6 +34,17 @@ func TestTortureOfProcesses(t *testing.T) {
 	})
 }
 
+func TestTortureOfMigrations(t *testing.T) {
+	seed := tortureSeed(t)
+	torture(t, seed, *killsFlag/2, func(n int) harness.ClusterOptions {
+		return harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: []string{"shm", "tcp"}[n%2], Args: [][]string{slowMoves, smallSegments}[n%2]}
+	}, []Fault{
+		moveRange, moveAndCancel, moveChain, moving(killSource), moving(killTarget), moving(killSource), moving(killTarget), moving(killBoth),
+		moving(restartSource), moving(restartTarget), moving(pauseSource), moving(pauseTarget), moving(harmOf(pauseEtcd)),
+		moving(harmOf(killCoordinator)), moving(harmOf(killAll)), cancelling(killSource), cancelling(killTarget), killAndReplace,
+	})
+}
+
 func TestTortureOfNetworksAndDisks(t *testing.T) {
 	seed := tortureSeed(t)
 	if !isolated(t, seed) {

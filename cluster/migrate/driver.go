@@ -1,0 +1,128 @@
+package migrate
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// Options say how migrations to a node are driven.
+type Options struct {
+	Self   view.NodeID
+	Cache  *meta.Cache
+	Member func() (*meta.Member, error) // who the node is now, or that its lease was lost
+	Peers  *peer.Pool
+	Store  *store.Store
+	Gate   Gate
+	Taking sync.Locker   // held while places begin to arrive, in one way or another
+	Roster func() uint64 // number of the newest list of the log's segments that backups have
+	Log    *slog.Logger
+
+	PullBytes  int            // of one pull; 20 KB
+	Partitions int            // pulls under way at a time; 8
+	Rate       int64          // bytes per second at most; 0 is no limit
+	Busy       func() float64 // share of their time that front doors work, 0 to 1; may be nil
+	Patience   time.Duration  // with a source that lives and does not answer, then ranges are returned; 15 s
+	HaltAt     Step           // for tests
+}
+
+func (o Options) withDefaults() Options {
+	if o.PullBytes == 0 {
+		o.PullBytes = 20 << 10
+	}
+	if o.Partitions == 0 {
+		o.Partitions = 8
+	}
+	if o.Patience == 0 {
+		o.Patience = 15 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Gate is the front doors' as far as migrations need it.
+type Gate interface {
+	// Open serves ranges that arrive.
+	Open(ranges view.Ranges)
+	// Expect has operations wait on ranges that are another's and about to change hands, or have been this node's and just
+	// did: the other may not know yet, and would send clients back. Unexpect takes that back.
+	Expect(ranges view.Ranges)
+	Unexpect(ranges view.Ranges)
+	// Shut has operations on them wait again. When it returns nobody executes on them, and all that was
+	// is in every copy of the log, whose last batch it returns.
+	Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, error)
+}
+
+// Driver drives all migrations to one node.
+type Driver struct {
+	o Options
+
+	mu    sync.Mutex
+	moves map[ID]*move
+	tasks sync.WaitGroup
+}
+
+// New makes a driver. Run it once.
+func New(o Options) *Driver { return &Driver{o: o.withDefaults(), moves: map[ID]*move{}} }
+
+// Run drives until ctx ends, and returns when nothing goes on any more.
+func (d *Driver) Run(ctx context.Context) {
+	defer d.tasks.Wait()
+	for ctx.Err() == nil {
+		changed := d.o.Cache.Changed()
+		d.look(ctx, d.o.Cache.Snapshot())
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// look begins what is not under way.
+func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range s.AllMigrations() {
+		if m.Target != d.o.Self || m.Stage != meta.Wanted && m.Stage != meta.Moving || d.moves[m.ID] != nil {
+			continue
+		}
+		one := newMove(d, m)
+		d.moves[m.ID] = one
+		d.tasks.Go(func() {
+			one.run(ctx)
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			delete(d.moves, m.ID)
+		})
+	}
+}
+
+// Metrics count what a driver does.
+type Metrics struct {
+	Moves   int   // under way
+	Bytes   int64 // pulled by them
+	Records int64
+	Waiting int // keys that operations wait for
+}
+
+// Metrics tells how far migrations have come that are under way.
+func (d *Driver) Metrics() (sum Metrics) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, m := range d.moves {
+		sum.Moves++
+		sum.Bytes += m.bytes.Load()
+		sum.Records += m.records.Load()
+		sum.Waiting += m.priority.waiting()
+	}
+	return sum
+}

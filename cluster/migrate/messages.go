@@ -1,0 +1,153 @@
+package migrate
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// The calls of a migration. A target makes them, a source answers.
+const (
+	methodSample   = "migrate.sample"
+	methodTransfer = "migrate.transfer"
+	methodReturned = "migrate.returned"
+	methodPull     = "migrate.pull"
+	methodKeys     = "migrate.keys"
+)
+
+// ID numbers a migration for as long as the cluster lives.
+type ID = uint64
+
+// transfer asks the source to give the ranges of a migration away, and to say when it has.
+// From and Segment are where the target's log stands: nothing before counts of the ranges.
+type transfer struct {
+	ID      ID               `json:"id"`
+	From    record.BatchID   `json:"from"`
+	Segment record.SegmentID `json:"segment"`
+}
+
+// yielded is the end of the answer: the source does not serve the ranges any more, and what it acknowledged
+// of them is in all copies of its log. The parts before it are the results of operations, as entries.
+type yielded struct {
+	// Ceiling is no lower than any version of the ranges at the source.
+	Ceiling uint64 `json:"ceiling"`
+	// Bytes estimates how much there is to pull.
+	Bytes int64 `json:"bytes"`
+}
+
+// pull asks for the next records of a range: the head of methodPull.
+type pull struct {
+	ID     ID
+	Range  view.Range
+	Cursor store.PullCursor // as the last answer said; zero at the beginning
+	Bytes  uint32           // about so much
+}
+
+const (
+	cursorBytes = 4 * 8
+	pullBytes   = 8 + 8 + 8 + cursorBytes + 4
+)
+
+func (p *pull) encode(b []byte) peer.Raw {
+	le := binary.LittleEndian
+	b = le.AppendUint64(b[:0], p.ID)
+	b = le.AppendUint64(b, uint64(p.Range.First))
+	b = le.AppendUint64(b, uint64(p.Range.Last))
+	b = appendCursor(b, p.Cursor)
+	return le.AppendUint32(b, p.Bytes)
+}
+
+func (p *pull) decode(b []byte) error {
+	if len(b) != pullBytes {
+		return fmt.Errorf("%w: a pull of %d bytes", peer.ErrMalformed, len(b))
+	}
+	le := binary.LittleEndian
+	p.ID = le.Uint64(b)
+	p.Range = view.Range{First: record.Place(le.Uint64(b[8:])), Last: record.Place(le.Uint64(b[16:]))}
+	p.Cursor = cursorOf(b[24:])
+	p.Bytes = le.Uint32(b[24+cursorBytes:])
+	if p.Range.First > p.Range.Last || p.Bytes > peer.MaxBulkBytes/2 {
+		return fmt.Errorf("%w: a pull of %d bytes from %s", peer.ErrMalformed, p.Bytes, p.Range)
+	}
+	return nil
+}
+
+func appendCursor(b []byte, c store.PullCursor) []byte {
+	for _, n := range []uint64{c.At, uint64(c.Log), c.Value, c.Piece} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func cursorOf(b []byte) store.PullCursor {
+	le := binary.LittleEndian
+	return store.PullCursor{At: le.Uint64(b), Log: record.LogID(le.Uint64(b[8:])), Value: le.Uint64(b[16:]), Piece: le.Uint64(b[24:])}
+}
+
+// pulled is the head of an answer to pull or keys. Its bulk is entries.
+type pulled struct {
+	Cursor  store.PullCursor // for the next pull; zero: that was all
+	Records uint32
+}
+
+const pulledBytes = cursorBytes + 4
+
+func (p *pulled) encode() peer.Raw {
+	b := appendCursor(make([]byte, 0, pulledBytes), p.Cursor)
+	return binary.LittleEndian.AppendUint32(b, p.Records)
+}
+
+func (p *pulled) decode(b []byte) error {
+	if len(b) != pulledBytes {
+		return fmt.Errorf("%w: a pull's answer with a head of %d bytes", peer.ErrMalformed, len(b))
+	}
+	p.Cursor, p.Records = cursorOf(b), binary.LittleEndian.Uint32(b[cursorBytes:])
+	return nil
+}
+
+// all tells whether nothing is left behind it.
+func (p *pulled) all() bool { return p.Cursor == (store.PullCursor{}) }
+
+// keys asks for single keys: the head of methodKeys. Its bulk is the keys, one after the other.
+type keys struct {
+	ID     ID
+	Cursor store.PullCursor
+}
+
+func (k *keys) encode() peer.Raw {
+	return appendCursor(binary.LittleEndian.AppendUint64(nil, k.ID), k.Cursor)
+}
+
+func (k *keys) decode(b []byte) error {
+	if len(b) != 8+cursorBytes {
+		return fmt.Errorf("%w: a pull of keys with a head of %d bytes", peer.ErrMalformed, len(b))
+	}
+	k.ID, k.Cursor = binary.LittleEndian.Uint64(b), cursorOf(b[8:])
+	return nil
+}
+
+// appendKey encodes a key.
+func appendKey(b []byte, k *store.ArrivingKey) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(k.Table))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(k.Bytes)))
+	return append(b, k.Bytes...)
+}
+
+// decodeKeys reads them; they lie in b.
+func decodeKeys(b []byte) (list []store.ArrivingKey, err error) {
+	for len(b) > 0 {
+		if len(b) < 8 || uint64(binary.LittleEndian.Uint32(b[4:])) > uint64(len(b)-8) {
+			return nil, fmt.Errorf("%w: a key that ends early", peer.ErrMalformed)
+		}
+		k := store.ArrivingKey{Table: record.TableID(binary.LittleEndian.Uint32(b))}
+		end := 8 + binary.LittleEndian.Uint32(b[4:])
+		k.Bytes, b = b[8:end:end], b[end:]
+		k.Place = record.PlaceOf(k.Table, k.Bytes)
+		list = append(list, k)
+	}
+	return list, nil
+}

@@ -1,0 +1,270 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// stage is what a move does next.
+//
+//	queued ── sampling ── yielding ── opening ── pulling ── adopting ── completing ── over
+//	                         └───────────┴──────────┴──────────┴── returning ── over
+type stage string
+
+const (
+	queued     stage = "queued"
+	sampling   stage = "sampling"
+	yielding   stage = "yielding"
+	opening    stage = "opening"
+	pulling    stage = "pulling"
+	adopting   stage = "adopting"
+	completing stage = "completing"
+	returning  stage = "returning"
+	over       stage = "over"
+)
+
+// move is one migration, as its target carries it out. Only run's goroutine changes it, but for what is atomic.
+type move struct {
+	d    *Driver
+	o    *Options
+	id   ID
+	want meta.Migration // as it was seen last
+	log  *slog.Logger
+
+	at       stage
+	began    time.Time
+	silence  time.Time // since when the source does not answer; zero if it does
+	yielded  yielded
+	first    []byte // entries that came with yielded
+	arrival  *store.Arrival
+	pulls    *pulls
+	priority *priority
+
+	now            atomic.Pointer[stage]
+	waitsFor       atomic.Pointer[string]
+	bytes, records atomic.Int64
+	asked          atomic.Int64 // keys, in priority pulls
+	total          atomic.Int64 // about how many bytes there are
+}
+
+func newMove(d *Driver, m meta.Migration) *move {
+	mv := &move{
+		d: d, o: &d.o, id: m.ID, want: m, began: time.Now(), priority: newPriority(),
+		log: d.o.Log.With("migration", m.ID, "source", string(m.Source)),
+	}
+	mv.enter(queued)
+	if m.Stage == meta.Moving {
+		mv.enter(yielding) // Whoever drove it before is gone: this node's former self.
+	}
+	return mv
+}
+
+func (m *move) enter(s stage) {
+	m.at = s
+	m.now.Store(&s)
+}
+
+var (
+	errEnded  = errors.New("the migration has ended")
+	errCancel = errors.New("the migration is cancelled")
+)
+
+// run goes from stage to stage until the migration is over or ctx ends.
+func (m *move) run(ctx context.Context) {
+	defer m.priority.end()
+	telling, quiet := context.WithCancel(ctx)
+	defer quiet()
+	m.d.tasks.Go(func() { m.tell(telling) })
+	for m.at != over && ctx.Err() == nil {
+		m.once(ctx)
+	}
+	if m.at == over {
+		m.leave(ctx)
+	}
+	if ctx.Err() != nil {
+		m.stop()
+	}
+}
+
+var errStops = errors.New("the node stops")
+
+// stop lets operations go that wait, when the node stops in the middle of it.
+func (m *move) stop() {
+	if m.pulls != nil {
+		m.pulls.close()
+	}
+	if m.arrival != nil {
+		m.arrival.Release(errStops)
+	}
+}
+
+// once carries out one stage, and begins it again after a while if it failed.
+func (m *move) once(ctx context.Context) {
+	working, stop := context.WithCancelCause(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		m.watch(working, stop)
+	}()
+	was := m.at
+	next, err := m.step(working)
+	cause := context.Cause(working)
+	stop(nil)
+	<-watched
+	switch {
+	case ctx.Err() != nil:
+	case errors.Is(cause, errEnded):
+		m.enter(over)
+	case errors.Is(cause, errCancel) && was != returning:
+		m.log.Info("the migration is cancelled: what came is returned")
+		m.enter(returning)
+	case err == nil:
+		m.enter(next)
+	default:
+		m.failed(ctx, err)
+	}
+}
+
+// watch stops a stage when etcd says that there is another thing to do.
+func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
+	for {
+		changed := m.o.Cache.Changed()
+		now, there := m.o.Cache.Snapshot().Migrations[m.id]
+		switch {
+		case there && now.Stage == meta.Returning && m.at == returning:
+		case !there, now.Stage != meta.Wanted && now.Stage != meta.Moving:
+			stop(errEnded)
+		case now.Cancel && m.at != returning:
+			stop(errCancel)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// failed waits before the next attempt. A source that is silent for too long, but has its lease, may never answer this
+// node: then what came is returned to it by way of etcd.
+func (m *move) failed(ctx context.Context, err error) {
+	m.log.Warn("a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
+	if m.silence.IsZero() {
+		m.silence = time.Now()
+	}
+	moving := m.o.Cache.Snapshot().Migrations[m.id].Stage == meta.Moving
+	if moving && m.at != returning && m.at != completing && time.Since(m.silence) > m.o.Patience {
+		m.log.Warn("the source does not answer this node: what came is returned", "for", m.o.Patience.String())
+		m.enter(returning)
+		return
+	}
+	pauseFor(ctx, retryPause)
+}
+
+const retryPause = 50 * time.Millisecond
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// step carries out the stage and returns the next.
+func (m *move) step(ctx context.Context) (stage, error) {
+	switch m.at {
+	case queued:
+		return m.queue(ctx)
+	case sampling:
+		return m.sample(ctx)
+	case yielding:
+		return m.transfer(ctx)
+	case opening:
+		return m.open(ctx)
+	case pulling:
+		return m.pull(ctx)
+	case adopting:
+		return m.adopt(ctx)
+	case completing:
+		return m.complete(ctx)
+	case returning:
+		return m.giveBack(ctx)
+	}
+	return over, nil
+}
+
+// queue waits until the migration may begin.
+func (m *move) queue(ctx context.Context) (stage, error) {
+	var never error
+	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
+		mig, there := s.Migrations[m.id]
+		if !there || mig.Stage != meta.Wanted {
+			return there
+		}
+		err := s.Ready(mig)
+		if errors.Is(err, meta.ErrNotYet) {
+			m.waits(err.Error())
+			return false
+		}
+		never = err
+		return true
+	})
+	if err != nil {
+		return queued, err
+	}
+	m.waits("")
+	if never != nil {
+		return m.giveUp(ctx, never)
+	}
+	m.want = s.Migrations[m.id]
+	m.log.Info("a migration to this node begins", "share", fmt.Sprintf("%.3f%%", 100*m.want.Ranges.Fraction()), "options", fmt.Sprintf("%+v", m.want.Options))
+	if m.want.Stage == meta.Wanted && m.want.Options.Sample {
+		return sampling, nil
+	}
+	return yielding, nil
+}
+
+// giveUp ends a migration that can never begin.
+func (m *move) giveUp(ctx context.Context, why error) (stage, error) {
+	member, err := m.o.Member()
+	if err != nil {
+		return queued, err
+	}
+	m.log.Warn("the migration cannot begin", "why", why)
+	if err := member.FailMigration(ctx, m.id, why.Error()); err != nil {
+		return queued, err
+	}
+	return m.seen(ctx)
+}
+
+// seen waits until the end that was written is seen here: watch then ends the stage.
+func (m *move) seen(ctx context.Context) (stage, error) {
+	_, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage.Ended() })
+	return over, err
+}
+
+func (m *move) waits(why string) { m.waitsFor.Store(&why) }
+
+func (m *move) halt(ctx context.Context, s Step) error {
+	return halt{m.o.HaltAt}.here(ctx, s, func(s Step) {
+		m.log.Warn("the migration halts here, as it was told to", "step", string(s))
+		m.waits("told to halt at " + string(s))
+	})
+}
+
+// sample asks the source to note what its clients use, so that it can send that first.
+func (m *move) sample(ctx context.Context) (stage, error) {
+	if _, err := m.o.Peers.Call(ctx, m.want.Source, methodSample, transfer{ID: m.id}, nil, nil); err != nil {
+		m.log.Warn("the source took no sample; the migration goes on without", "why", err)
+	}
+	return yielding, m.halt(ctx, AfterSample)
+}

@@ -1,0 +1,178 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// Origin is the node that a Source answers for.
+type Origin interface {
+	// Yield gives the ranges of a migration away, unless that was done, and returns when nobody executes on them
+	// here any more and all that was executed is in every copy of the log. It may be asked again.
+	Yield(ctx context.Context, id ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error)
+	// Sample notes for a moment which keys of a migration clients use; Sampled are those.
+	Sample(ctx context.Context, id ID, target view.NodeID) error
+	Sampled(id ID) []store.ArrivingKey
+	// Given returns a migration whose ranges this node has yielded.
+	Given(ctx context.Context, id ID, target view.NodeID) (meta.Migration, error)
+	// Returned waits until the node knows that a migration from it was undone.
+	Returned(ctx context.Context, id ID) error
+	// Shelf is what is read from, or why there is nothing.
+	Shelf() (*Shelf, error)
+}
+
+// Source answers targets of migrations. It remembers nothing of them.
+type Source struct{ origin Origin }
+
+// NewSource makes one that answers for a node.
+func NewSource(o Origin) *Source { return &Source{o} }
+
+// Handle answers the calls that come to s.
+func (s *Source) Handle(to *peer.Server) {
+	to.Handle(methodSample, s.sample)
+	to.Handle(methodTransfer, s.transfer)
+	to.Handle(methodReturned, s.returned)
+	// Targets have lines for these.
+	to.HandleInOrder(methodPull, s.pull)
+	to.HandleInOrder(methodKeys, s.keys)
+}
+
+// errNotYet travels when a migration must wait for something else, and is not begun.
+var errNotYet = peer.NewCode("migrate-not-yet", "the migration cannot begin yet")
+
+// transfer yields, and sends what goes with it.
+func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask transfer
+	if err := c.Bind(&ask); err != nil {
+		return nil, nil, err
+	}
+	m, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
+	if errors.Is(err, meta.ErrNotYet) {
+		return nil, nil, fmt.Errorf("%w: %w", errNotYet, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	shelf, err := s.origin.Shelf()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := shelf.enter(); err != nil {
+		return nil, nil, err
+	}
+	defer shelf.leave()
+	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
+		return nil, nil, err
+	}
+	if err := shelf.sendKeys(ctx, c, s.origin.Sampled(m.ID)); err != nil {
+		return nil, nil, err
+	}
+	share := m.Ranges.Fraction() / max(1e-9, shelf.share())
+	return yielded{Ceiling: shelf.store.Ceiling(), Bytes: int64(share * float64(shelf.store.Metrics().LiveBytes))}, nil, nil
+}
+
+// sample notes what clients use. It goes with what is yielded: what it is now may be another thing by then.
+func (s *Source) sample(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask transfer
+	if err := c.Bind(&ask); err != nil {
+		return nil, nil, err
+	}
+	return nil, nil, s.origin.Sample(ctx, ask.ID, c.From)
+}
+
+// returned answers when the source knows that it has the ranges back.
+func (s *Source) returned(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask transfer
+	if err := c.Bind(&ask); err != nil {
+		return nil, nil, err
+	}
+	return nil, nil, s.origin.Returned(ctx, ask.ID)
+}
+
+// partBytes is about how much goes in one part of an answer.
+const partBytes = 256 << 10
+
+// sendCompletions sends the results of operations: without them a target could not tell an operation that is
+// sent again from a new one.
+func sendCompletions(ctx context.Context, c *peer.Call, st *store.Store, ranges view.Ranges) error {
+	var part []byte
+	var failed error
+	flush := func() {
+		if len(part) > 0 && failed == nil {
+			failed = c.Send(yielded{}, part)
+		}
+		part = part[:0]
+	}
+	err := st.Completions(ctx, Ranges(ranges), func(entry []byte) {
+		if part = append(part, entry...); len(part) >= partBytes {
+			flush()
+		}
+	})
+	flush()
+	return errors.Join(err, failed)
+}
+
+// pull gives the next entries of a range, from where they lie in the log.
+func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask pull
+	if err := ask.decode(c.Head); err != nil {
+		return nil, nil, err
+	}
+	m, shelf, err := s.given(ctx, ask.ID, c.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !m.Ranges.Covers(view.RangesOf(ask.Range)) {
+		return nil, nil, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
+	}
+	return shelf.give(ctx, c, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
+		next, st := ss.Pull(store.Range(ask.Range), ask.Cursor, int(ask.Bytes), emit)
+		ask.Cursor = next
+		return next, st
+	})
+}
+
+// maxKeysBytes is about how much one answer to a pull of keys has.
+const maxKeysBytes = 1 << 20
+
+// keys gives single keys.
+func (s *Source) keys(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask keys
+	if err := ask.decode(c.Head); err != nil {
+		return nil, nil, err
+	}
+	list, err := decodeKeys(c.Bulk)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, shelf, err := s.given(ctx, ask.ID, c.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, k := range list {
+		if !m.Ranges.Contains(k.Place) {
+			return nil, nil, fmt.Errorf("a key that is no part of migration %d", m.ID)
+		}
+	}
+	return shelf.give(ctx, c, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
+		next, st := ss.PullKeys(list, ask.Cursor, maxKeysBytes, emit)
+		ask.Cursor = next
+		return next, st
+	})
+}
+
+func (s *Source) given(ctx context.Context, id ID, to view.NodeID) (meta.Migration, *Shelf, error) {
+	m, err := s.origin.Given(ctx, id, to)
+	if err != nil {
+		return m, nil, err
+	}
+	shelf, err := s.origin.Shelf()
+	return m, shelf, err
+}

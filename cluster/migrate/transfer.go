@@ -1,0 +1,209 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// silent is how long the source may say nothing while it yields.
+const silent = 10 * time.Second
+
+// transfer has the source give the ranges away, and hears that it has.
+func (m *move) transfer(ctx context.Context) (stage, error) {
+	if err := m.halt(ctx, BeforeTransfer); err != nil {
+		return yielding, err
+	}
+	m.o.Gate.Expect(m.want.Ranges)
+	defer m.o.Gate.Unexpect(m.want.Ranges) // From then on etcd says so, or it failed.
+	if m.o.HaltAt == AfterTransfer {
+		// Its answer is not heard: the source has written to etcd, and nobody serves.
+		_, _ = m.ask(ctx)
+		return yielding, m.halt(ctx, AfterTransfer)
+	}
+	y, err := m.ask(ctx)
+	switch {
+	case errors.Is(err, errNotYet):
+		return queued, nil
+	case err != nil:
+		return yielding, err
+	}
+	m.silence = time.Time{}
+	m.yielded = y
+	m.total.Store(y.Bytes)
+	// What etcd says now must be known here before anything is opened.
+	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Wanted })
+	if err != nil {
+		return yielding, err
+	}
+	m.want = s.Migrations[m.id]
+	m.log.Info("the source has yielded", "ceiling", y.Ceiling, "bytes", y.Bytes, "took", time.Since(m.began).Round(time.Millisecond).String())
+	return opening, m.halt(ctx, Yielded)
+}
+
+// ask makes the call and keeps what comes with the answer. What it says of this node's log counts if the source has not
+// yielded before.
+func (m *move) ask(ctx context.Context) (yielded, error) {
+	from, segment := m.o.Store.Position()
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment})
+	if err != nil {
+		return yielded{}, err
+	}
+	defer s.Close()
+	s.Stall(silent)
+	m.first = m.first[:0]
+	for {
+		var y yielded
+		bulk, last, err := s.Next(&y)
+		if err != nil {
+			return y, err
+		}
+		m.first = append(m.first, bulk...)
+		if last {
+			return y, nil
+		}
+	}
+}
+
+// open begins to serve the ranges: what is there at once, and what is not when it comes.
+func (m *move) open(ctx context.Context) (stage, error) {
+	if err := m.arrive(); err != nil {
+		return opening, err
+	}
+	if m.pulls == nil {
+		m.pulls = newPulls(m)
+	}
+	if err := m.pulls.importFirst(ctx, m.first); err != nil {
+		return opening, err
+	}
+	m.first = nil
+	m.o.Gate.Open(m.want.Ranges)
+	return pulling, nil
+}
+
+// arrive tells the store what comes, if etcd still says so: if the source has died, another way may have begun.
+func (m *move) arrive() error {
+	if m.arrival != nil {
+		return nil
+	}
+	m.o.Taking.Lock()
+	defer m.o.Taking.Unlock()
+	if m.o.Cache.Snapshot().Migrations[m.id].Stage != meta.Moving {
+		return errEnded
+	}
+	a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m})
+	m.arrival = a
+	return err
+}
+
+// Want is how the store asks for keys that operations found missing.
+func (m *move) Want(list []store.ArrivingKey, done func(error)) {
+	if len(list) == 0 {
+		done(nil)
+		return
+	}
+	if m.want.Options.PriorityPulls == meta.PriorityPullsSync {
+		m.pulls.now(list, done)
+		return
+	}
+	left := new(atomic.Int64)
+	left.Store(int64(len(list)))
+	for _, k := range list {
+		m.priority.want(k, func(err error) {
+			if left.Add(-1) == 0 {
+				done(err)
+			}
+		})
+	}
+}
+
+// adopt makes all that came as safe as any write of this node.
+func (m *move) adopt(ctx context.Context) (stage, error) {
+	if err := m.arrival.Finish(ctx); err != nil {
+		return adopting, err
+	}
+	return completing, m.halt(ctx, Adopted)
+}
+
+// complete ends the migration.
+func (m *move) complete(ctx context.Context) (stage, error) {
+	member, err := m.o.Member()
+	if err != nil {
+		return completing, err
+	}
+	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load()})
+	if err != nil {
+		return completing, err
+	}
+	if err := m.halt(ctx, Completed); err != nil {
+		return completing, err
+	}
+	return m.seen(ctx)
+}
+
+// giveBack returns the ranges to the source, with all that clients wrote here.
+func (m *move) giveBack(ctx context.Context) (stage, error) {
+	last, err := m.o.Gate.Shut(ctx, m.want.Ranges)
+	if err != nil {
+		return returning, err
+	}
+	m.stopPulls()
+	member, err := m.o.Member()
+	if err != nil {
+		return returning, err
+	}
+	m.o.Gate.Expect(m.want.Ranges)
+	defer m.o.Gate.Unexpect(m.want.Ranges)
+	if err := member.Return(ctx, m.id, meta.Plan{Cut: last, Roster: m.o.Roster()}); err != nil {
+		return returning, err
+	}
+	m.log.Info("what came was returned to the source", "batch", last)
+	_, err = m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Moving })
+	if err != nil {
+		return returning, err
+	}
+	m.awaitSource(ctx)
+	return over, nil
+}
+
+// awaitSource waits until the source knows that it has the ranges back, if it can be asked.
+func (m *move) awaitSource(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, silent/2)
+	defer cancel()
+	if _, err := m.o.Peers.Call(ctx, m.want.Source, methodReturned, transfer{ID: m.id}, nil, nil); err != nil {
+		m.log.Warn("the source did not say that it knows of the return", "why", err)
+	}
+}
+
+// stopPulls lets operations go that wait for keys. The gate holds them now.
+func (m *move) stopPulls() {
+	if m.pulls != nil {
+		m.pulls.close()
+	}
+	if m.arrival != nil {
+		m.arrival.Release(nil)
+	}
+}
+
+// leave ends the arrival once the ranges do not arrive any more: they have come, or the source has died and this
+// node has replayed its log instead, or they are another's again. Until then operations wait.
+func (m *move) leave(ctx context.Context) {
+	if m.pulls != nil {
+		m.pulls.close()
+	}
+	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
+		return len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0
+	})
+	if err != nil {
+		return
+	}
+	if m.arrival != nil {
+		m.arrival.End()
+	}
+	m.log.Info("the migration has ended", "as", string(s.Migrations[m.id].Stage), "why", s.Migrations[m.id].Why,
+		"records", m.records.Load(), "bytes", m.bytes.Load(), "took", time.Since(m.began).Round(time.Millisecond).String())
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/server"
+)
+
+// migrationReport is what `ostro migrate` says of a migration. Its JSON is for scripts: fields are
+// added, never renamed.
+type migrationReport struct {
+	server.MigrationStatus
+	Impact []nodeImpactReport `json:"impact,omitempty"`
+}
+
+// lookEvery is how often the nodes are asked what they do to clients.
+const lookEvery = 500 * time.Millisecond
+
+// followMigration waits until a migration has ended and shows meanwhile how far it is.
+func followMigration(ctx context.Context, store *meta.Store, id uint64, look *impact, screen *migrationScreen) (server.MigrationStatus, error) {
+	cache, err := store.Follow(ctx)
+	if err != nil {
+		return server.MigrationStatus{}, err
+	}
+	defer cache.Close()
+	defer screen.clear()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		changed := cache.Changed()
+		st, there := migrationIn(cache.Snapshot(), id)
+		if !there {
+			return st, fmt.Errorf("migration %d is not known any more: only the last ones are remembered", id)
+		}
+		screen.draw(st, look)
+		if st.Stage.Ended() {
+			look.look(ctx)
+			return st, nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+			look.look(ctx)
+		case <-ctx.Done():
+			return st, ctx.Err()
+		}
+	}
+}
+
+func migrationIn(s *meta.Snapshot, id uint64) (server.MigrationStatus, bool) {
+	for _, m := range server.MigrationsOf(s) {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return server.MigrationStatus{}, false
+}
+
+// migrationScreen shows a migration that goes on: on a terminal in a line that changes, else in a line for every
+// new stage. A nil one shows nothing.
+type migrationScreen struct {
+	bar   *progressBar // nil if nobody looks
+	out   io.Writer
+	doing string
+}
+
+func newMigrationScreen(out io.Writer, quiet bool) *migrationScreen {
+	if quiet {
+		return nil
+	}
+	s := &migrationScreen{out: out}
+	if f, ok := out.(*os.File); ok {
+		s.bar = newProgressBar(f)
+	}
+	return s
+}
+
+func (s *migrationScreen) draw(m server.MigrationStatus, look *impact) {
+	switch {
+	case s == nil || m.Stage.Ended():
+	case s.bar != nil:
+		s.bar.line(migrationLine(m, s.bar.width()-1, look.text()))
+	case m.Doing != s.doing:
+		fmt.Fprintf(s.out, "Migration %d: %s\n", m.ID, m.Doing)
+	}
+	if s != nil {
+		s.doing = m.Doing
+	}
+}
+
+func (s *migrationScreen) clear() {
+	if s != nil {
+		s.bar.Clear()
+	}
+}
+
+// migrationLine is how far a migration is, in at most width columns:
+//
+//	pulling  ███████░░░░░  56%  1,234,567 records  90 of 161 MB  212 MB/s  1s left  p99.9 node1 0.98 ms (was 0.91 ms), ...
+func migrationLine(m server.MigrationStatus, width int, impact string) string {
+	parts := []string{m.Doing}
+	if p := m.Progress; p != nil && m.Stage == meta.Moving {
+		if p.Total > 0 {
+			share := min(1, float64(p.Bytes)/float64(p.Total))
+			parts = append(parts, blocks(share, 16)+fmt.Sprintf(" %3.0f%%", share*100))
+		}
+		parts = append(parts, counted(p.Records, "record"), megabytes(p.Bytes)+" MB")
+		if p.Rate > 0 {
+			parts = append(parts, megabytes(int64(p.Rate))+" MB/s")
+		}
+		if m.Left > 0 {
+			parts = append(parts, fmt.Sprintf("%.0fs left", m.Left.Seconds()))
+		}
+	}
+	if impact != "" {
+		parts = append(parts, impact)
+	}
+	line := []rune(strings.Join(parts, "  "))
+	return string(line[:min(len(line), max(width, 0))])
+}
+
+// megabytes writes bytes as whole megabytes, small numbers with a digit more.
+func megabytes(n int64) string {
+	mb := float64(n) / 1e6
+	if mb < 10 {
+		return fmt.Sprintf("%.1f", mb)
+	}
+	return thousands(int64(mb))
+}
+
+// print writes how a migration has ended, or how far it is.
+func (r migrationReport) print(out io.Writer) {
+	m := r.MigrationStatus
+	what := slotText(m.Ranges)
+	switch m.Stage {
+	case meta.Done:
+		fmt.Fprintf(out, "Migration %d is done: %s went from %s to %s.\n", m.ID, what, m.Source, m.Target)
+	case meta.Cancelled, meta.Failed:
+		fmt.Fprintf(out, "Migration %d is %s: %s %s at %s.\n", m.ID, m.Stage, what, stay(m.Ranges), m.Source)
+	default:
+		fmt.Fprintf(out, "Migration %d, %s from %s to %s: %s.\n", m.ID, what, m.Source, m.Target, m.Doing)
+	}
+	if m.Why != "" {
+		fmt.Fprintf(out, "  %s\n", m.Why)
+	}
+	if line := r.amount(); line != "" {
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+	if line := impactLine(r.Impact); line != "" {
+		fmt.Fprintf(out, "  %s\n", line)
+	}
+}
+
+func stay(ranges view.Ranges) string {
+	if len(ranges.AtSlots()) == 1 {
+		return "stays"
+	}
+	return "stay"
+}
+
+// amount is how much was moved how fast.
+func (r migrationReport) amount() string {
+	m := r.MigrationStatus
+	if m.Records == 0 && m.Bytes == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%s, %s MB", counted(m.Records, "record"), megabytes(m.Bytes))
+	if took := m.Took(); took > 0 {
+		text += fmt.Sprintf(" in %s: %s MB/s", took.Round(time.Millisecond), megabytes(int64(float64(m.Bytes)/took.Seconds())))
+	}
+	if p := m.Progress; p != nil && p.PriorityPulls > 0 {
+		text += fmt.Sprintf("; %s", counted(p.PriorityPulls, "priority pull"))
+	}
+	return text
+}
+
+func impactLine(all []nodeImpactReport) string {
+	var parts []string
+	for _, r := range all {
+		if r.Before != 0 || r.During != 0 {
+			parts = append(parts, fmt.Sprintf("%s %s before, %s meanwhile", r.Node, latencyText(r.Before), latencyText(r.During)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "p99.9 of replies: " + strings.Join(parts, "; ")
+}

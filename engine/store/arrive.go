@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Arrival is a set of places that this store serves while their records are still
+// on their way from the source of a migration:
+//
+//	Arrive ── NewWorker ─┬─ Import, Import, ...  ─ Pulled ── Finish ── End
+//	          NewWorker ─┘  (in parallel)
+//
+// The source changes nothing there any more, so what it has of a key is final, and may be
+// imported at any time, from anywhere, and again. What is there is served at once. A key
+// that is not there is missing: until the source was asked for it nobody knows whether it
+// exists. So who must know gets Cold, and its Fetch asks the Puller. Blind writes need
+// not know.
+//
+// Invariants:
+//   - Versions that this store gives in these places are above the ceiling, and those of the
+//     source are not. So of a key the highest version wins, here and in every replay.
+//   - A key that was removed here, or that the source was asked for and does not have, is
+//     settled before it is seen to be absent: no import brings it back, nobody asks again.
+//   - The log keeps the tombstones of these places until End: they settle keys in the next
+//     life, which imports everything again.
+//
+// Who imports looks at the settled keys after it has sought the key and before it inserts:
+// a key that was written and removed in between has changed its bucket, and the insertion
+// fails; one that was removed before is settled.
+type Arrival struct {
+	st      *Store
+	ranges  []Range
+	ceiling uint64
+	puller  Puller
+	settled *settled
+	large   arrivingLarge
+
+	mu      sync.Mutex
+	workers []*ImportWorker
+	past    ImportStats // of workers that ended
+	over    bool
+
+	waiting arrivalWait
+}
+
+// ArrivingKey names a key to the source of a migration: in a cluster tables have the
+// same numbers everywhere.
+type ArrivingKey struct {
+	Place record.Place
+	Table record.TableID
+	Bytes []byte
+}
+
+// Puller asks the source for single keys: priority pulls.
+type Puller interface {
+	// Want asks for keys that operations wait for. done is called once, when each of them
+	// was imported or settled, or with the error that the operations fail with. It must not
+	// wait; it may keep the keys.
+	Want(keys []ArrivingKey, done func(error))
+}
+
+// ArriveOptions describe an arrival.
+type ArriveOptions struct {
+	Ranges []Range
+	// Ceiling is such that no version at the source is higher: its Store.Ceiling.
+	Ceiling uint64
+	Puller  Puller
+}
+
+var (
+	errNoPuller    = errors.New("an arrival needs ranges, and a puller that asks the source for keys")
+	errTwice       = errors.New("a place cannot arrive twice at once: end the other arrival first")
+	errArrivalOver = errors.New("the arrival is over: nothing may be imported any more")
+)
+
+// Arrive begins an arrival. The store has no records of these places but those of a former
+// life of the same arrival, which Options.Arriving told Open of: see Retract. The results of
+// the source's operations are imported before the places are served.
+func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
+	if len(o.Ranges) == 0 || o.Puller == nil {
+		return nil, errNoPuller
+	}
+	if st.closed.Load() {
+		return nil, ErrClosed
+	}
+	a := &Arrival{st: st, ranges: slices.Clone(o.Ranges), ceiling: o.Ceiling, puller: o.Puller, settled: newSettled()}
+	a.waiting.init(a.ranges)
+	st.raiseCeiling(o.Ceiling)
+	st.floors.raiseAll(o.Ceiling)
+	if err := st.arriving.begin(a); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// NewWorker gives a goroutine its part of the import. What it imports is what pulls of the
+// source gave. It is closed by its Close, or by End.
+func (a *Arrival) NewWorker() (*ImportWorker, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return nil, errArrivalOver
+	}
+	ss, err := a.st.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.takeHead(ss); err != nil {
+		ss.Close()
+		return nil, err
+	}
+	w := &ImportWorker{ss: ss, owns: a.owns, live: a}
+	a.workers = append(a.workers, w)
+	return w, nil
+}
+
+// takeHead gives a worker's session the head that arriving records are appended to.
+func (a *Arrival) takeHead(*Session) error { return nil }
+
+func (a *Arrival) owns(p record.Place) bool { return anyHas(a.ranges, p) }
+
+// Finish is called when all was pulled and imported, and all workers have returned: what is
+// not there now does not exist, and what is there is as durable as the store promises. After
+// an error the places are pulled again, or it is called again.
+func (a *Arrival) Finish(ctx context.Context) error {
+	if err := a.finishLarge(ctx); err != nil {
+		return err
+	}
+	for _, r := range a.ranges {
+		a.Pulled(r)
+	}
+	if err := a.waiting.await(ctx, a.st, wholeRange); err != nil {
+		return err
+	}
+	return a.settleLog()
+}
+
+// settleLog waits until all that was imported is durable.
+func (a *Arrival) settleLog() error {
+	ss, err := a.st.NewSession()
+	if err != nil {
+		return err
+	}
+	defer ss.Close()
+	a.st.log.SealAll()
+	return ss.WaitDurable(Ticket{a.st.log.Last()})
+}
+
+// End ends the arrival: after the source was told that it is not needed any more, or after
+// the places were given up, and their records with Retract.
+func (a *Arrival) End() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		return
+	}
+	a.over = true
+	a.st.arriving.end(a)
+	a.waiting.release(nil)
+	for _, w := range a.workers {
+		w.retire()
+	}
+	a.workers = nil
+}
+
+// leave ends a worker.
+func (a *Arrival) leave(w *ImportWorker) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i := slices.Index(a.workers, w); i >= 0 {
+		a.workers = slices.Delete(a.workers, i, i+1)
+		w.retire()
+	}
+}
+
+// Stats tells how far it has come.
+func (a *Arrival) Stats() ImportStats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sum := a.past
+	for _, w := range a.workers {
+		sum.add(w.count())
+	}
+	return sum
+}
+
+// arrivals are those of a store. Others load open once: nil if there are none, which is the
+// rule.
+type arrivals struct {
+	mu   sync.Mutex
+	open atomic.Pointer[[]*Arrival]
+}
+
+// begin lists an arrival. It takes over what the log told of its places.
+func (as *arrivals) begin(a *Arrival) error {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	var all []*Arrival
+	for _, o := range as.list() {
+		switch {
+		case !overlap(o.ranges, a.ranges):
+		case o.puller != nil:
+			return errTwice
+		default:
+			a.settled = o.settled
+			o = o.without(a.ranges)
+		}
+		if o != nil {
+			all = append(all, o)
+		}
+	}
+	all = append(all, a)
+	as.open.Store(&all)
+	return nil
+}
+
+// end takes an arrival off the list.
+func (as *arrivals) end(a *Arrival) {
+	as.edit(func(o *Arrival) *Arrival {
+		if o == a {
+			return nil
+		}
+		return o
+	})
+}
+
+// edit puts what f gives in the place of each arrival; nil is none.
+func (as *arrivals) edit(f func(*Arrival) *Arrival) {
+	as.mu.Lock()
+	defer as.mu.Unlock()
+	var all []*Arrival
+	for _, o := range as.list() {
+		if o = f(o); o != nil {
+			all = append(all, o)
+		}
+	}
+	if len(all) == 0 {
+		as.open.Store(nil)
+		return
+	}
+	as.open.Store(&all)
+}
+
+// any tells whether there are any.
+func (as *arrivals) any() bool { return as.open.Load() != nil }
+
+func (as *arrivals) list() []*Arrival {
+	if all := as.open.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// has tells whether records of a place may still arrive.
+func (as *arrivals) has(p record.Place) bool {
+	for _, a := range as.list() {
+		if a.owns(p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,127 @@
+package store
+
+import (
+	"encoding/binary"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// settled remembers keys of which all up to some version is dead. The filter tells most of
+// those who ask that a key is not among them, without a lock.
+type settled struct {
+	filter [settledWords]atomic.Uint64
+	shards [settledShards]settledShard
+}
+
+type settledShard struct {
+	mu    sync.Mutex
+	until map[string]uint64
+}
+
+const (
+	settledWords  = 4096
+	settledShards = 64
+)
+
+func newSettled() *settled { return new(settled) }
+
+// bit gives the bit of the filter that a place has.
+func (s *settled) bit(p record.Place) (word *atomic.Uint64, mask uint64) {
+	h := uint64(p) * 0x9E3779B97F4A7C15 >> 46 // 18 bits
+	return &s.filter[h>>6], 1 << (h & 63)
+}
+
+func (s *settled) shard(p record.Place) *settledShard { return &s.shards[uint64(p)%settledShards] }
+
+// note settles a key up to a version.
+func (s *settled) note(k *Key, ver uint64) {
+	shard := s.shard(k.Place)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if shard.until == nil {
+		shard.until = map[string]uint64{}
+	}
+	var buf [settledName]byte
+	name := settledNameOf(k, &buf)
+	if was := shard.until[string(name)]; was < ver {
+		shard.until[string(name)] = ver
+	}
+	word, mask := s.bit(k.Place)
+	word.Or(mask)
+}
+
+// until gives the version up to which all of a key is dead; 0 if it is not settled.
+func (s *settled) until(k *Key) uint64 {
+	if word, mask := s.bit(k.Place); word.Load()&mask == 0 {
+		return 0
+	}
+	shard := s.shard(k.Place)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	var buf [settledName]byte
+	return shard.until[string(settledNameOf(k, &buf))]
+}
+
+// settledName is the length of names that need no memory of their own.
+const settledName = 128
+
+func settledNameOf(k *Key, buf *[settledName]byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(buf[:0], uint32(k.Table)), k.Bytes...)
+}
+
+// Settle says that the source was asked for keys, and all that it has of them was imported:
+// those that are not there do not exist.
+func (a *Arrival) Settle(keys ...ArrivingKey) {
+	for _, k := range keys {
+		a.settled.note(&Key{Place: k.Place, Table: k.Table, Bytes: k.Bytes}, a.ceiling+1)
+	}
+}
+
+// knows tells whether a key that is not there is known not to exist. What the log says of
+// versions that the source may have reached is of an earlier life of the place, and of
+// no use here.
+func (a *Arrival) knows(k *Key) bool { return a.settled.until(k) > a.ceiling }
+
+// dead tells whether an entry of this version that is imported comes too late.
+func (as *arrivals) dead(k *Key, ver uint64) bool {
+	if k.Table == chunkTable || k.Table == completionTable {
+		return false
+	}
+	for _, a := range as.list() {
+		if a.owns(k.Place) && a.settled.until(k) >= ver {
+			return true
+		}
+	}
+	return false
+}
+
+// settle settles a key that is removed by a deletion of version ver.
+func (as *arrivals) settle(k *Key, ver uint64) {
+	for _, a := range as.list() {
+		if a.owns(k.Place) {
+			a.settled.note(k, ver)
+		}
+	}
+}
+
+// following is the version that follows ver at a place.
+func (st *Store) following(p record.Place, ver uint64) uint64 {
+	if !st.arriving.any() {
+		return ver + 1
+	}
+	return st.arriving.following(p, ver)
+}
+
+// following is the version that follows ver: where records arrive, one above all that the
+// source gave.
+func (as *arrivals) following(p record.Place, ver uint64) uint64 {
+	ver++
+	for _, a := range as.list() {
+		if a.owns(p) {
+			ver = max(ver, a.ceiling+1)
+		}
+	}
+	return ver
+}

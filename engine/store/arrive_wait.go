@@ -1,0 +1,195 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// arrivalWait is what of an arrival can be waited for.
+type arrivalWait struct {
+	left atomic.Pointer[[]Range] // not pulled yet; never nil
+
+	mu       sync.Mutex
+	turn     chan struct{} // closed when left shrinks, or all are released
+	released bool
+	err      error
+}
+
+func (w *arrivalWait) init(ranges []Range) {
+	w.turn = make(chan struct{})
+	w.left.Store(&ranges)
+}
+
+// meets tells whether something of r is not pulled yet.
+func (w *arrivalWait) meets(r Range) bool { return overlap(*w.left.Load(), []Range{r}) }
+
+// change runs f, and lets those who wait look again.
+func (w *arrivalWait) change(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+	close(w.turn)
+	w.turn = make(chan struct{})
+}
+
+// release lets all go that wait now or later; err is what they are told.
+func (w *arrivalWait) release(err error) {
+	w.change(func() { w.released, w.err = true, err })
+}
+
+// over tells whether nobody has to wait for r any more; if not, what happens next.
+func (w *arrivalWait) over(r Range) (over bool, err error, turn chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.released {
+		return true, w.err, nil
+	}
+	return !w.meets(r), nil, w.turn
+}
+
+// await waits until all of r was pulled.
+func (w *arrivalWait) await(ctx context.Context, st *Store, r Range) error {
+	for {
+		over, err, turn := w.over(r)
+		if over {
+			return err
+		}
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-st.leaving:
+			return ErrClosed
+		}
+	}
+}
+
+// Pulled says that all of a range was pulled and imported: what is not there does not exist.
+// It counts when all who are looking for something now are through: they may have looked
+// before it came.
+func (a *Arrival) Pulled(r Range) {
+	a.st.AfterGuards(func() {
+		a.waiting.change(func() {
+			left := subtract(*a.waiting.left.Load(), r)
+			a.waiting.left.Store(&left)
+		})
+	})
+}
+
+// Release lets all operations go that wait for this arrival, now or later: to be run again,
+// or to fail with err. It is for those who stop pulling.
+func (a *Arrival) Release(err error) { a.waiting.release(err) }
+
+// asked is what an operation needs of an arrival: a key, or all of a range.
+type asked struct {
+	from  *Arrival
+	key   ArrivingKey
+	whole bool
+	all   Range
+}
+
+// missing tells what it means that k is not there: NotFound, or Cold if it may arrive.
+func (ss *Session) missing(k *Key) Status {
+	if k.Table == chunkTable || k.Table == completionTable {
+		return NotFound // They are there before what they belong to is.
+	}
+	for _, a := range ss.st.arriving.list() {
+		if a.puller == nil || !anyHas(*a.waiting.left.Load(), k.Place) || a.knows(k) {
+			continue
+		}
+		ss.asked = append(ss.asked, asked{from: a, key: ArrivingKey{k.Place, k.Table, bytes.Clone(k.Bytes)}})
+		return Cold
+	}
+	return NotFound
+}
+
+// arrives tells whether something of r is still to come; then the operation waits for it.
+func (ss *Session) arrives(r Range) bool {
+	some := false
+	for _, a := range ss.st.arriving.list() {
+		if a.puller != nil && a.waiting.meets(r) {
+			ss.asked = append(ss.asked, asked{from: a, whole: true, all: r})
+			some = true
+		}
+	}
+	return some
+}
+
+// takeAsked gives what the operations since the last call need of each arrival.
+func (ss *Session) takeAsked() (all []*askedOf) {
+	for _, one := range ss.asked {
+		i := slices.IndexFunc(all, func(o *askedOf) bool { return o.from == one.from })
+		if i < 0 {
+			i = len(all)
+			all = append(all, &askedOf{from: one.from})
+		}
+		if one.whole {
+			all[i].whole = append(all[i].whole, one.all)
+		} else {
+			all[i].keys = append(all[i].keys, one.key)
+		}
+	}
+	ss.asked = nil
+	return all
+}
+
+// askedOf is what a fetch needs of one arrival.
+type askedOf struct {
+	from  *Arrival
+	keys  []ArrivingKey
+	whole []Range
+}
+
+// get waits for it, and calls done then. It is called in a goroutine of its own.
+func (q *askedOf) get(done func(error)) {
+	w := &q.from.waiting
+	for _, r := range q.whole {
+		if err := w.await(context.Background(), q.from.st, r); err != nil {
+			done(err)
+			return
+		}
+	}
+	q.getKeys(done)
+}
+
+// getKeys asks for the keys. Who stops pulling need not answer, and what came meanwhile
+// need not be waited for.
+func (q *askedOf) getKeys(done func(error)) {
+	answer := make(chan error, 1)
+	over, err, turn := q.over()
+	if !over {
+		q.from.puller.Want(q.keys, func(err error) { answer <- err })
+	}
+	for ; !over; over, err, turn = q.over() {
+		select {
+		case err := <-answer:
+			done(err)
+			return
+		case <-turn:
+		case <-q.from.st.leaving:
+			done(ErrClosed)
+			return
+		}
+	}
+	done(err)
+}
+
+// over tells whether the keys need not be waited for any more; if not, what happens next.
+func (q *askedOf) over() (over bool, err error, turn chan struct{}) {
+	w := &q.from.waiting
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.released {
+		return true, w.err, nil
+	}
+	left := *w.left.Load()
+	for _, k := range q.keys {
+		if anyHas(left, k.Place) {
+			return false, nil, w.turn
+		}
+	}
+	return true, nil, nil
+}

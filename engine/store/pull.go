@@ -1,0 +1,265 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// The source of a migration gives the records of a range away, bucket by bucket. It
+// remembers nothing of a pull: where to go on is the cursor's. Entries go as they lie in
+// the log. They are the log's own bytes, valid until the session's End, and what they rest
+// on is durable when the round's ticket is: see Seal and Durable.
+
+// PullCursor is where a pull goes on; the zero value is where it begins.
+type PullCursor struct {
+	At    uint64       // the bucket, or the number of the key
+	Log   record.LogID // of the large value that it stopped in, if it did
+	Value uint64       // likewise; 0 if it did not
+	Piece uint64       // likewise: the next one
+}
+
+func (c PullCursor) value() valueName { return valueName{c.Log, c.Value} }
+
+const (
+	pullBuckets = 16 // looked at at once, so that their cache misses overlap
+	pullAhead   = 4  // buckets more to read cold records of
+)
+
+// pulling is the memory of pulls.
+type pulling struct {
+	items []pullItem
+	upTo  [pullBuckets]int    // items, for each bucket
+	next  [pullBuckets]uint64 // the cursor behind it
+	n     int                 // buckets
+	large []pullItem
+}
+
+type pullItem struct {
+	at record.Address
+	p  record.Ptr
+}
+
+// Pull gives entries of the records in r from a cursor on: about maxBytes of them, one bucket
+// or one piece of a large value at least. A large value's pieces come before its record. It
+// returns where to go on; with OK and the zero cursor that was all. With Cold, Fetch and
+// go on at the cursor that it returned: what was given counts.
+//
+// Every record that is there all the time is given, at least once. Expired ones are not.
+func (ss *Session) Pull(r Range, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
+	if ss.pulling == nil {
+		ss.pulling = new(pulling)
+	}
+	g := pullGiver{ss: ss, r: r, exact: r.First<<32 == 0 && ^r.Last<<32 == 0, left: maxBytes, emit: emit}
+	for at := from; ; {
+		ss.pulling.gather(ss, r, at.At)
+		for b := range ss.pulling.n {
+			next, st := g.bucket(b, at)
+			if st != OK || next == (PullCursor{}) || g.left <= 0 {
+				return next, st
+			}
+			at = next
+		}
+	}
+}
+
+// gather lists the entries of the next buckets, and asks for their records.
+func (pl *pulling) gather(ss *Session, r Range, cursor uint64) {
+	pl.items, pl.n = pl.items[:0], 0
+	for pl.n < pullBuckets && (pl.n == 0 || cursor != 0) {
+		cursor = ss.ix.StepRange(r.First, r.Last, cursor, 1, func(pr *index.Probe) bool {
+			a := pr.Address()
+			p := ss.log.See(a).Entry()
+			if !p.IsNil() {
+				ss.fetchLines(p)
+			}
+			pl.items = append(pl.items, pullItem{at: a, p: p})
+			return true
+		})
+		pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), cursor
+		pl.n++
+	}
+}
+
+// bucket gives the items of bucket b of those gathered.
+func (pl *pulling) bucket(b int) []pullItem {
+	first := 0
+	if b > 0 {
+		first = pl.upTo[b-1]
+	}
+	return pl.items[first:pl.upTo[b]]
+}
+
+// pullGiver gives what one call of Pull or PullKeys gives.
+type pullGiver struct {
+	ss    *Session
+	r     Range
+	exact bool // the index knows all bits that tell whether a place lies in r
+	left  int  // bytes
+	emit  func([]byte)
+	table record.TableID // which is alive
+	known bool           // that
+}
+
+// bucket gives bucket b of those gathered, from a cursor that stands at it.
+func (g *pullGiver) bucket(b int, at PullCursor) (PullCursor, Status) {
+	pl := g.ss.pulling
+	if !g.resolve(b) {
+		return at, Cold
+	}
+	pl.large = pl.large[:0]
+	for i := range pl.bucket(b) {
+		it := &pl.bucket(b)[i]
+		switch {
+		case !g.counts(it.p):
+		case it.p.Chunked():
+			pl.large = append(pl.large, *it)
+		case at.Value == 0:
+			g.give(it)
+		}
+	}
+	if len(pl.large) > 0 {
+		if stop, st := g.largeOf(pl.large, at); st != OK || stop != (PullCursor{}) {
+			return stop, st
+		}
+	}
+	return PullCursor{At: pl.next[b]}, OK
+}
+
+// resolve sees that all records of bucket b are at hand; if not, they are wanted, and those
+// of some buckets behind it.
+func (g *pullGiver) resolve(b int) bool {
+	all := true
+	for n := b; n < min(b+pullAhead, g.ss.pulling.n) && (n == b || !all); n++ {
+		items := g.ss.pulling.bucket(n)
+		for i := range items {
+			if it := &items[i]; it.p.IsNil() {
+				p, ok := g.ss.entry(it.at)
+				if !ok {
+					g.ss.want(it.at)
+					all = false
+				}
+				it.p = p
+			}
+		}
+	}
+	return all
+}
+
+// counts tells whether an entry is a record to be given.
+func (g *pullGiver) counts(p record.Ptr) bool {
+	if p.Type() != record.TypePut || p.Table() == chunkTable || g.ss.expired(p) {
+		return false
+	}
+	if !g.known || g.table != p.Table() {
+		if g.ss.tables.byID(p.Table()) == nil {
+			return false
+		}
+		g.table, g.known = p.Table(), true
+	}
+	return g.exact || g.r.has(record.PlaceOf(p.Table(), p.Key()))
+}
+
+// give gives an entry.
+func (g *pullGiver) give(it *pullItem) {
+	if !g.ss.log.Stable(it.at) {
+		g.ss.note(it.at)
+	}
+	b := it.p.Bytes()
+	g.left -= len(b)
+	g.ss.usual = len(b)
+	g.emit(b)
+}
+
+// largeOf gives the large values of a bucket, in the order of their names. It returns the
+// zero cursor when all were given.
+func (g *pullGiver) largeOf(items []pullItem, at PullCursor) (PullCursor, Status) {
+	slices.SortFunc(items, func(a, b pullItem) int { return nameOf(a.p).compare(nameOf(b.p)) })
+	for i := range items {
+		of := nameOf(items[i].p)
+		piece := uint64(0)
+		switch c := of.compare(at.value()); {
+		case at.Value != 0 && c < 0:
+			continue
+		case at.Value != 0 && c == 0:
+			piece = at.Piece
+		}
+		next, st := g.large(&items[i], piece)
+		if st != OK || next != 0 {
+			return PullCursor{at.At, of.log, of.id, next}, st
+		}
+	}
+	return PullCursor{}, OK
+}
+
+// nameOf is the name of the value that a record has.
+func nameOf(p record.Ptr) valueName {
+	m, _ := decodeManifest(p.Value())
+	return m.of
+}
+
+// large gives a large value from some piece on, and then its record. It returns the piece to
+// go on with; 0 when all was given. One that has lost pieces is as good as none.
+func (g *pullGiver) large(front *pullItem, piece uint64) (next uint64, st Status) {
+	m, ok := decodeManifest(front.p.Value())
+	if !ok {
+		return 0, OK
+	}
+	place := record.PlaceOf(front.p.Table(), front.p.Key())
+	for n := int(piece); n < m.chunks(); n++ {
+		if g.left <= 0 && n > int(piece) { // One is given in any case.
+			return uint64(n), OK
+		}
+		var buf [chunkKeyBytes]byte
+		k := chunkKey(place, m.of, n, &buf)
+		var pr index.Probe
+		p, st := g.ss.find(&k, &pr)
+		switch st {
+		case Cold:
+			return uint64(n), Cold
+		case NotFound:
+			return 0, OK
+		}
+		g.give(&pullItem{pr.Address(), p})
+	}
+	g.give(front)
+	return 0, OK
+}
+
+// PullKeys is Pull of single keys, of those that exist.
+func (ss *Session) PullKeys(keys []ArrivingKey, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
+	g := pullGiver{ss: ss, left: maxBytes, emit: emit}
+	for i := int(from.At); i < len(keys); i++ {
+		piece := uint64(0)
+		if from.Value != 0 && uint64(i) == from.At {
+			piece = from.Piece
+		}
+		next, st := g.key(&keys[i], piece)
+		if st != OK || next != 0 {
+			return PullCursor{At: uint64(i), Value: 1, Piece: next}, st
+		}
+		if g.left <= 0 && i+1 < len(keys) {
+			return PullCursor{At: uint64(i + 1)}, OK
+		}
+	}
+	return PullCursor{}, OK
+}
+
+// key gives a key from some piece on; it returns the piece to go on with, or 0.
+func (g *pullGiver) key(k *ArrivingKey, piece uint64) (next uint64, st Status) {
+	var pr index.Probe
+	p, st := g.ss.find(&Key{Place: k.Place, Table: k.Table, Bytes: k.Bytes}, &pr)
+	switch {
+	case st == NotFound:
+		return 0, OK
+	case st != OK:
+		return piece, st
+	case g.ss.expired(p):
+		return 0, OK
+	case p.Chunked():
+		return g.large(&pullItem{pr.Address(), p}, piece)
+	}
+	g.give(&pullItem{pr.Address(), p})
+	return 0, OK
+}

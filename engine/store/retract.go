@@ -1,0 +1,142 @@
+package store
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// slots gives the places at which all that belongs to a range may be indexed: pieces of large
+// values and results of operations lie anywhere in the slot of their key.
+func (r Range) slots() Range { return Range{r.First &^ slotRest, r.Last | slotRest} }
+
+// Retract takes all that belongs to some ranges out of the index, and writes nothing of
+// it: the ranges are another node's, or will be served anew. Nobody may write to them, nor
+// read. The log's memory comes back in the background. After an error it may be called again.
+func (st *Store) Retract(ctx context.Context, ranges []Range) error {
+	ss, err := st.NewSession()
+	if err != nil {
+		return err
+	}
+	defer ss.Close()
+	for _, r := range ranges {
+		if err := ss.retract(ctx, r); err != nil {
+			return err
+		}
+	}
+	st.room.ask()
+	return nil
+}
+
+func (ss *Session) retract(ctx context.Context, r Range) error {
+	for cursor, wide := uint64(0), r.slots(); ; {
+		var entries []index.Probe
+		st := OK
+		ss.Begin()
+		next := ss.ix.StepRange(wide.First, wide.Last, cursor, sweepBuckets, func(pr *index.Probe) bool {
+			entries = append(entries, *pr)
+			return true
+		})
+		for i := range entries {
+			if one := ss.retractEntry(r, &entries[i]); one != OK && st != Cold {
+				st = one
+			}
+		}
+		ss.End()
+		switch {
+		case st == Cold:
+			if err := ss.Fetch(ctx); err != nil {
+				return err
+			}
+		case st == OK:
+			cursor = next
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if st == OK && next == 0 {
+			return nil
+		}
+		runtime.Gosched()
+	}
+}
+
+// retractEntry takes an entry out of the index if it belongs to r. Conflict asks for another
+// look.
+func (ss *Session) retractEntry(r Range, pr *index.Probe) Status {
+	a := pr.Address()
+	if a == 0 {
+		return OK
+	}
+	p, ok := ss.entry(a)
+	if !ok {
+		ss.want(a)
+		return Cold
+	}
+	place, ok := PlaceOfEntry(p)
+	if !ok || !r.has(place) {
+		return OK
+	}
+	if !ss.ix.Remove(pr) {
+		return Conflict
+	}
+	ss.head.Died(a, uint32(p.Length()))
+	if t := ss.tables.byID(p.Table()); t != nil && p.Table() != chunkTable {
+		t.count(ss.n, -1, -expires(p))
+	}
+	return OK
+}
+
+// Completions gives the results of operations on keys in some ranges, as entries of the log,
+// for the next owner to import before it serves them. emit must not keep them.
+func (st *Store) Completions(ctx context.Context, ranges []Range, emit func(entry []byte)) error {
+	if results, _ := st.tables.completions.sum(); results == 0 {
+		return nil
+	}
+	ss, err := st.NewSession()
+	if err != nil {
+		return err
+	}
+	defer ss.Close()
+	for _, r := range ranges {
+		if err := ss.completions(ctx, r, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ss *Session) completions(ctx context.Context, r Range, emit func([]byte)) error {
+	for cursor, wide := uint64(0), r.slots(); ; {
+		st := OK
+		ss.Begin()
+		next := ss.ix.StepRange(wide.First, wide.Last, cursor, sweepBuckets, func(pr *index.Probe) bool {
+			p, ok := ss.entry(pr.Address())
+			if !ok {
+				ss.want(pr.Address())
+				st = Cold
+				return true
+			}
+			if p.Type() == record.TypeCompletion && !ss.expired(p) && r.has(objectOf(p.Key())) {
+				emit(p.Bytes())
+			}
+			return true
+		})
+		ss.End()
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		switch {
+		case st == Cold:
+			if err := ss.Fetch(ctx); err != nil {
+				return err
+			}
+		case next == 0:
+			return nil
+		default:
+			cursor = next
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// migrateRetry is the pause before another attempt.
+const migrateRetry = 200 * time.Millisecond
+
+// newDriver makes what carries out migrations to this node.
+func (l *life) newDriver() *migrate.Driver {
+	return migrate.New(migrate.Options{
+		Self: l.self, Cache: l.cache, Member: l.ledger.current, Peers: l.pool, Store: l.store,
+		Gate: landing{l}, Taking: &l.taking, Roster: l.primary.Load().RosterNumber,
+		PullBytes: int(l.cfg.MigratePullBytes), Partitions: l.cfg.MigratePartitions, Rate: int64(l.cfg.MigrateRate),
+		HaltAt: migrate.Step(l.cfg.MigrateHaltAt), Log: l.log.With(slog.String("part", "migrate")),
+	})
+}
+
+// landing is the gate as the driver needs it.
+type landing struct{ *life }
+
+// Open serves ranges that arrive.
+func (d landing) Open(ranges view.Ranges) { d.gate.open(ranges) }
+
+// Expect has operations wait on ranges that are about to change hands.
+func (d landing) Expect(ranges view.Ranges) { d.gate.expect(ranges) }
+
+// Unexpect takes Expect back. What is known by then is shown first.
+func (d landing) Unexpect(ranges view.Ranges) {
+	d.gate.show(d.cache.Snapshot())
+	d.gate.unexpect(ranges)
+}
+
+// Shut has operations on them wait again, and returns when none is under way.
+func (d landing) Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, error) {
+	d.gate.shut(ranges)
+	return d.cut(ctx)
+}
+
+// retract drops what others have now, for as long as the life lasts, and says so: only then may the node be
+// given it again.
+func (l *life) retract(ctx context.Context) {
+	expected := l.cache.Snapshot().Unsettled(l.self)
+	for ctx.Err() == nil {
+		changed := l.cache.Changed()
+		s := l.cache.Snapshot()
+		if come := expected.Subtract(s.Unsettled(l.self)); len(come) > 0 {
+			l.store.Arrived(migrate.Ranges(come)) // What the store was opened with and nobody served.
+			expected = expected.Subtract(come)
+		}
+		if gone := s.Leaving(l.self); len(gone) > 0 {
+			if err := l.drop(ctx, gone); err != nil && ctx.Err() == nil {
+				l.log.Warn("what others have now was not dropped; it is tried again", "why", err)
+				pauseFor(ctx, migrateRetry)
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		}
+	}
+}
+
+// drop takes ranges out of the store, and has what its log says of them count no more.
+func (l *life) drop(ctx context.Context, gone view.Ranges) error {
+	// The gate must be as new as what says that they have left, and nobody at work on them.
+	l.gate.show(l.cache.Snapshot())
+	if _, err := l.cut(ctx); err != nil {
+		return err
+	}
+	if err := l.store.Retract(ctx, migrate.Ranges(gone)); err != nil {
+		return err
+	}
+	member, err := l.ledger.current()
+	if err != nil {
+		return err
+	}
+	batch, segment := l.store.Position()
+	if err := member.Retracted(ctx, gone, batch, segment); err != nil {
+		return err
+	}
+	l.log.Info("this node has dropped what others have now", "share", gone.Fraction())
+	_, err = l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return len(s.Leaving(l.self).Intersect(gone)) == 0 })
+	return err
+}

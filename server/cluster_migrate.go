@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// origin is this node as the source of migrations.
+type origin struct{ *host }
+
+var errNoLife = errors.New("the node is starting or begins another log: ask again")
+
+// opened is the life that has a store.
+func (o origin) opened() (*life, error) {
+	l := o.life.Load()
+	if l == nil {
+		return nil, errNoLife
+	}
+	select {
+	case <-l.opened:
+		return l, nil
+	default:
+		return nil, errNoLife
+	}
+}
+
+// Shelf is what targets read from.
+func (o origin) Shelf() (*migrate.Shelf, error) {
+	l, err := o.opened()
+	if err != nil {
+		return nil, err
+	}
+	return l.shelf, nil
+}
+
+// Yield gives ranges away; see migrate.Origin.
+func (o origin) Yield(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error) {
+	l, err := o.opened()
+	if err != nil {
+		return meta.Migration{}, err
+	}
+	m, err := l.move(ctx, id, target, from, segment)
+	if err != nil {
+		return m, err
+	}
+	return m, l.yield(ctx, m)
+}
+
+// Given returns a migration whose ranges this node has yielded.
+func (o origin) Given(ctx context.Context, id migrate.ID, target view.NodeID) (meta.Migration, error) {
+	l, err := o.opened()
+	if err != nil {
+		return meta.Migration{}, err
+	}
+	m := l.cache.Snapshot().Migrations[id]
+	if err := l.gives(m, id, target); err != nil {
+		return m, err
+	}
+	if m.Stage != meta.Moving {
+		return m, fmt.Errorf("migration %d is %s: there is nothing to pull", id, m.Stage)
+	}
+	return m, l.yield(ctx, m)
+}
+
+// How long keys are noted for a sample, and how many.
+const (
+	sampleFor  = 5 * time.Millisecond
+	sampleKeys = 4096
+)
+
+// Sample notes which keys of a migration clients use.
+func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID) error {
+	l, err := o.opened()
+	if err != nil {
+		return err
+	}
+	s, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].ID == id })
+	if err != nil {
+		return err
+	}
+	if err := l.gives(s.Migrations[id], id, target); err != nil {
+		return err
+	}
+	sample := store.NewSample(migrate.Ranges(s.Migrations[id].Ranges), sampleKeys)
+	l.gate.note(sample)
+	pauseFor(ctx, sampleFor)
+	l.gate.note(nil)
+	l.yields.keep(id, sample.Keys())
+	return nil
+}
+
+// Sampled are the keys that were noted.
+func (o origin) Sampled(id migrate.ID) []store.ArrivingKey {
+	l, err := o.opened()
+	if err != nil {
+		return nil
+	}
+	return l.yields.kept(id)
+}
+
+// Returned waits until this node knows that a migration from it was undone.
+func (o origin) Returned(ctx context.Context, id migrate.ID) error {
+	l, err := o.opened()
+	if err != nil {
+		return err
+	}
+	s, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Moving })
+	if err != nil {
+		return err
+	}
+	l.gate.show(s)
+	return nil
+}
+
+// gives says why a migration is not one from this node to the target.
+func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error {
+	switch {
+	case m.ID != id:
+		return fmt.Errorf("there is no migration %d", id)
+	case m.Source != l.self || m.Target != target:
+		return fmt.Errorf("migration %d goes from %s to %s, not from %s to %s", id, m.Source, m.Target, l.self, target)
+	}
+	return nil
+}
+
+// move writes that the ranges are the target's, unless that is so, and returns when it is seen here.
+func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error) {
+	seen, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].ID == id })
+	if err != nil {
+		return meta.Migration{}, err
+	}
+	m := seen.Migrations[id]
+	if err := l.gives(m, id, target); err != nil {
+		return m, err
+	}
+	if m.Stage == meta.Wanted {
+		member, err := l.ledger.current()
+		if err != nil {
+			return m, err
+		}
+		l.log.Info("this node gives keys away", "migration", id, "to", string(target), "share", fmt.Sprintf("%.3f%%", 100*m.Ranges.Fraction()))
+		if _, err := member.Move(ctx, id, from, segment); err != nil {
+			return m, err
+		}
+	}
+	seen, err = l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Wanted })
+	if err != nil {
+		return m, err
+	}
+	if m = seen.Migrations[id]; m.Stage != meta.Moving {
+		return m, fmt.Errorf("migration %d is %s", id, m.Stage)
+	}
+	return m, nil
+}
+
+// yields remembers which migrations this life has yielded to, so that a pull need not find out again.
+type yields struct {
+	mu   sync.Mutex
+	done map[migrate.ID]bool
+	last migrate.ID // that was sampled
+	keys []store.ArrivingKey
+}
+
+// keep keeps a migration's sample, in the place of another's.
+func (y *yields) keep(id migrate.ID, keys []store.ArrivingKey) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.last, y.keys = id, keys
+}
+
+func (y *yields) kept(id migrate.ID) []store.ArrivingKey {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.last != id {
+		return nil
+	}
+	return y.keys
+}
+
+func (y *yields) has(id migrate.ID) bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.done[id]
+}
+
+func (y *yields) add(id migrate.ID) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.done == nil {
+		y.done = map[migrate.ID]bool{}
+	}
+	y.done[id] = true
+}
+
+// yield returns when nobody executes on ranges that are another's, and all that was executed is in every copy of the
+// log: a cut. A life that began after they had left has nothing to wait for but that.
+func (l *life) yield(ctx context.Context, m meta.Migration) error {
+	if l.yields.has(m.ID) {
+		return nil
+	}
+	l.gate.show(l.cache.Snapshot())
+	if _, err := l.cut(ctx); err != nil {
+		return err
+	}
+	l.yields.add(m.ID)
+	l.log.Info("this node has yielded", "migration", m.ID, "to", string(m.Target))
+	return nil
+}
+
+// cut returns when all front doors act on what the gate shows now, and all that they did before is in every copy
+// of the log, whose last batch it returns.
+func (l *life) cut(ctx context.Context) (record.BatchID, error) {
+	passed := make(chan struct{})
+	l.store.AfterGuards(func() { close(passed) })
+	select {
+	case <-passed:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	return l.store.Settle(ctx)
+}

@@ -1,0 +1,246 @@
+package server_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// half is every other sixteenth of what a node owns: several ranges, cut wherever.
+func half(s *meta.Snapshot, n view.NodeID) view.Ranges {
+	var taken view.Ranges
+	for _, r := range s.Map.Ranges(n) {
+		step := (r.Last - r.First) / 16
+		for i := range 8 {
+			first := r.First + step*2*record.Place(i)
+			taken = taken.Union(view.RangesOf(view.Range{First: first, Last: first + step - 1}))
+		}
+	}
+	return taken
+}
+
+// migrate asks for ranges to be moved.
+func (w *world) migrate(from, to view.NodeID, ranges view.Ranges, o meta.MigrationOptions) meta.Migration {
+	w.t.Helper()
+	m, err := w.meta.Migrate(patient(w.t), meta.MigrationRequest{Source: from, Target: to, Ranges: ranges, Options: o})
+	w.must(err)
+	return m
+}
+
+// ended waits for the end of a migration.
+func (w *world) ended(id uint64) meta.Migration {
+	w.t.Helper()
+	s := w.await(fmt.Sprint("the end of migration ", id), func(s *meta.Snapshot) bool { return s.Migrations[id].Stage.Ended() })
+	return s.Migrations[id]
+}
+
+// counting adds to counters until it is told to stop, and knows what they must be.
+type counting struct {
+	t     *testing.T
+	c     *client.Client
+	n     int
+	stop  atomic.Bool
+	all   sync.WaitGroup
+	sums  []atomic.Int64
+	total atomic.Int64
+}
+
+// count begins to add to n counters by a native client, which is never told of an error.
+func (w *world) count(n int, names ...string) *counting {
+	w.t.Helper()
+	s := w.cache.Snapshot()
+	url := "ostro://"
+	for i, name := range names {
+		if i > 0 {
+			url += ","
+		}
+		url += s.Nodes[view.NodeID(name)].Address
+	}
+	c, err := client.Dial(patient(w.t), url, client.Options{})
+	w.must(err)
+	k := &counting{t: w.t, c: c, n: n, sums: make([]atomic.Int64, n)}
+	for worker := range 4 {
+		k.all.Go(func() { k.run(worker) })
+	}
+	w.t.Cleanup(func() {
+		k.stop.Store(true)
+		k.all.Wait()
+		_ = c.Close()
+	})
+	return k
+}
+
+func counter(i int) []byte { return []byte(fmt.Sprint("counter:", i)) }
+
+func (k *counting) run(worker int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	for round := 0; !k.stop.Load(); round++ {
+		i := (round*31 + worker*17) % k.n
+		got, err := k.c.Add(ctx, 0, counter(i), 1).Wait()
+		if err != nil {
+			k.t.Errorf("add to %s: %v", counter(i), err)
+			return
+		}
+		k.sums[i].Add(1)
+		k.total.Add(1)
+		if round%7 == 0 && got.Int() <= 0 {
+			k.t.Errorf("%s is %d after an addition", counter(i), got.Int())
+		}
+	}
+}
+
+// beyond waits until so many more were counted.
+func (k *counting) beyond(more int64) {
+	for want := k.total.Load() + more; k.total.Load() < want && !k.t.Failed(); time.Sleep(time.Millisecond) {
+	}
+}
+
+// end stops counting, and finds all that was counted, once.
+func (k *counting) end() {
+	k.t.Helper()
+	k.stop.Store(true)
+	k.all.Wait()
+	for i := range k.n {
+		got, err := k.c.Get(patient(k.t), 0, counter(i)).Wait()
+		if errors.Is(err, client.ErrNotFound) && k.sums[i].Load() == 0 {
+			continue
+		}
+		if err != nil || got.Int() != k.sums[i].Load() {
+			k.t.Fatalf("%s is %d, not %d (%v)", counter(i), got.Int(), k.sums[i].Load(), err)
+		}
+	}
+}
+
+func TestRangesMoveUnderLoadAndNobodyNoticesButThroughTheMap(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	c := w.client("n1", "n2", "n3")
+	w.write(c, 0, 3000)
+	k := w.count(200, "n1", "n2", "n3")
+	k.beyond(200)
+	m := w.migrate("n1", "n2", half(w.cache.Snapshot(), "n1"), meta.MigrationOptions{})
+	w.check(c, 0, 1500)
+	if m = w.ended(m.ID); m.Stage != meta.Done || m.Records == 0 {
+		t.Fatalf("the migration ended as %+v", m)
+	}
+	w.check(c, 1500, 3000)
+	k.beyond(200)
+	k.end()
+	s := w.cache.Snapshot()
+	if !s.Map.Ranges("n2").Covers(m.Ranges) || len(s.Map.Ranges("n1").Intersect(m.Ranges)) > 0 {
+		t.Fatalf("%s is not where it was moved to", m.Ranges)
+	}
+	w.await("the source drops what left it", func(s *meta.Snapshot) bool { return len(s.Leaving("n1")) == 0 })
+	w.check(c, 0, 3000)
+}
+
+func TestAllWaysToMoveLoseNothing(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	c := w.client("n1", "n2", "n3")
+	w.write(c, 0, 1000)
+	k := w.count(200, "n1", "n2", "n3")
+	to, from := view.NodeID("n2"), view.NodeID("n1")
+	for _, o := range []meta.MigrationOptions{
+		{PriorityPulls: meta.PriorityPullsSync}, {PriorityPulls: meta.PriorityPullsNone}, {Sample: true},
+	} {
+		m := w.migrate(from, to, half(w.cache.Snapshot(), from), o)
+		w.check(c, 0, 1000)
+		if m = w.ended(m.ID); m.Stage != meta.Done {
+			t.Fatalf("%+v ended as %+v", o, m)
+		}
+		k.beyond(100)
+		from, to = to, from // And back, though not all of it.
+	}
+	k.end()
+	w.check(c, 0, 1000)
+}
+
+func TestWhatIsCancelledGoesBackWithAllThatWasWritten(t *testing.T) {
+	w := newWorld(t)
+	w.halt = map[string]string{"n2": "pulled"}
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	c := w.client("n1", "n2", "n3")
+	w.write(c, 0, 1000)
+	k := w.count(200, "n1", "n2", "n3")
+	k.beyond(100)
+	m := w.migrate("n1", "n2", half(w.cache.Snapshot(), "n1"), meta.MigrationOptions{})
+	w.halted(m.ID, "pulled")
+	k.beyond(300)
+	w.write(c, 1000, 1500)
+	w.must(w.meta.CancelMigration(patient(t), m.ID))
+	if m = w.ended(m.ID); m.Stage != meta.Cancelled {
+		t.Fatalf("the migration ended as %+v", m)
+	}
+	if s := w.cache.Snapshot(); !s.Map.Ranges("n1").Covers(m.Ranges) {
+		t.Fatalf("%s is not back", m.Ranges)
+	}
+	k.beyond(100)
+	k.end()
+	w.check(c, 0, 1500)
+	w.await("the target drops what it had", func(s *meta.Snapshot) bool { return len(s.Leaving("n2")) == 0 })
+	w.check(c, 0, 1500)
+}
+
+// halted waits until a migration has come to a step.
+func (w *world) halted(id uint64, at migrate.Step) {
+	w.t.Helper()
+	w.await(fmt.Sprint("migration ", id, " halts at ", at), func(s *meta.Snapshot) bool {
+		return at == migrate.Completed && s.Migrations[id].Stage == meta.Done || strings.HasSuffix(s.Moves[id].Waiting, string(at))
+	})
+}
+
+func TestWhoeverDiesAtWhateverStepNothingIsLost(t *testing.T) {
+	for _, victim := range []string{"n1", "n2"} {
+		for _, step := range migrate.Steps {
+			t.Run(fmt.Sprintf("%s dies at %s", map[string]string{"n1": "source", "n2": "target"}[victim], step), func(t *testing.T) {
+				if testing.Short() && step != migrate.Yielded && step != migrate.Pulling {
+					t.Skip("long")
+				}
+				dieAt(t, victim, step)
+			})
+		}
+	}
+}
+
+// dieAt kills a node of a migration that has come to a step, and brings it back.
+func dieAt(t *testing.T, victim string, step migrate.Step) {
+	w := newWorld(t)
+	w.halt = map[string]string{"n2": string(step)}
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	c := w.client("n1", "n2", "n3")
+	w.write(c, 0, 500)
+	k := w.count(100, "n1", "n2", "n3")
+	k.beyond(100)
+	m := w.migrate("n1", "n2", half(w.cache.Snapshot(), "n1"), meta.MigrationOptions{Sample: step == migrate.AfterSample})
+	w.halted(m.ID, step)
+	w.drop(victim)
+	w.halt = nil
+	w.await("the death is over", func(s *meta.Snapshot) bool {
+		return settled(s) && !s.IsAlive(view.NodeID(victim)) && s.Migrations[m.ID].Stage.Ended()
+	})
+	k.beyond(100)
+	c = w.client(w.all()...)
+	w.check(c, 0, 500)
+	w.start(victim)
+	w.await("it is back", func(s *meta.Snapshot) bool { return settled(s) && s.IsAlive(view.NodeID(victim)) })
+	k.beyond(100)
+	k.end()
+	w.check(c, 0, 500)
+}

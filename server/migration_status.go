@@ -1,0 +1,76 @@
+package server
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+)
+
+// MigrationStatus is a migration, under way or one of the last that have ended.
+type MigrationStatus struct {
+	meta.Migration
+	Share float64 `json:"share"` // of all keys
+	// Doing is what it does now, or what it waits for; empty once it has ended.
+	Doing string `json:"doing,omitempty"`
+	// Progress is what its target tells of it, while it is under way.
+	Progress *meta.MigrationProgress `json:"progress,omitempty"`
+	// Left estimates how long it goes on; 0 if nobody knows.
+	Left time.Duration `json:"left,omitempty"`
+}
+
+// Took is how long it has moved data.
+func (m MigrationStatus) Took() time.Duration {
+	switch {
+	case m.Began.IsZero():
+		return 0
+	case m.Ended.IsZero():
+		return time.Since(m.Began)
+	}
+	return m.Ended.Sub(m.Began)
+}
+
+// MigrationsOf makes a status of every migration that is known, the oldest first.
+func MigrationsOf(s *meta.Snapshot) (all []MigrationStatus) {
+	for _, m := range s.AllMigrations() {
+		all = append(all, migrationStatus(s, m))
+	}
+	return all
+}
+
+func migrationStatus(s *meta.Snapshot, m meta.Migration) MigrationStatus {
+	st := MigrationStatus{Migration: m, Share: m.Ranges.Fraction()}
+	if m.Stage.Ended() {
+		return st
+	}
+	if p, told := s.Moves[m.ID]; told {
+		st.Progress, st.Left, st.Records, st.Bytes = &p, p.Left(), p.Records, p.Bytes
+	}
+	st.Doing = doing(s, m, st.Progress)
+	return st
+}
+
+// doing says in a few words what happens to a migration that has not ended.
+func doing(s *meta.Snapshot, m meta.Migration, p *meta.MigrationProgress) string {
+	switch {
+	case m.Stage == meta.Wanted:
+		if err := s.Ready(m); errors.Is(err, meta.ErrNotYet) {
+			return "waits, " + err.Error()
+		} else if err != nil {
+			return "will fail: " + err.Error()
+		}
+	case m.Cancel && m.Stage == meta.Moving:
+		return "is being cancelled"
+	case m.Stage == meta.Returning:
+		return string(m.Source) + " takes back what " + string(m.Target) + " wrote"
+	}
+	switch {
+	case p != nil && p.Waiting != "":
+		return p.Stage + ", waits: " + p.Waiting
+	case p != nil:
+		return p.Stage
+	case m.Stage == meta.Wanted:
+		return "about to begin"
+	}
+	return "moving"
+}
