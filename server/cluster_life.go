@@ -47,6 +47,9 @@ type life struct {
 	heir   sync.Mutex  // held by who replays: of two leases in a row, one
 	// taking is held while an import of places begins, or an arrival: each knows of the other.
 	taking sync.Mutex
+	// adoptArrivals ends what still comes from the sources of migrations to these places, and returns once
+	// all that came is as safe as any write. It is set before the store counts as opened; nil: nothing comes.
+	adoptArrivals func(ctx context.Context, ranges view.Ranges) error
 }
 
 var (
