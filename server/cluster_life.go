@@ -135,11 +135,12 @@ func (l *life) start() error {
 		return l.why(err)
 	}
 	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
+	driver := l.newDriver()
+	l.adoptArrivals = driver.Adopt
 	close(l.opened)
 	if err := l.openDoors(); err != nil {
 		return err
 	}
-	driver := l.newDriver()
 	l.tasks.Go(func() { driver.Run(l.ctx) })
 	l.tasks.Go(func() { l.retract(l.ctx) })
 	return nil
