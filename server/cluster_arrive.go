@@ -48,14 +48,9 @@ func (d landing) Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, 
 // retract drops what others have now, for as long as the life lasts, and says so: only then may the node be
 // given it again.
 func (l *life) retract(ctx context.Context) {
-	expected := l.cache.Snapshot().Unsettled(l.self)
 	for ctx.Err() == nil {
 		changed := l.cache.Changed()
 		s := l.cache.Snapshot()
-		if come := expected.Subtract(s.Unsettled(l.self)); len(come) > 0 {
-			l.store.Arrived(migrate.Ranges(come)) // What the store was opened with and nobody served.
-			expected = expected.Subtract(come)
-		}
 		if gone := s.Leaving(l.self); len(gone) > 0 {
 			if err := l.drop(ctx, gone); err != nil && ctx.Err() == nil {
 				l.log.Warn("what others have now was not dropped; it is tried again", "why", err)

@@ -124,17 +124,9 @@ func (g *gate) route(s *meta.Snapshot) {
 }
 
 // arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
-// and what logs of dead nodes have of it until they are replayed.
+// and what logs of other nodes have of it until they are replayed.
 func (g *gate) arriving(s *meta.Snapshot) view.Ranges {
-	inherited := s.Arriving(g.self).Subtract(incoming(s, g.self))
-	for r := range s.Replays() {
-		for _, p := range r.Parts {
-			if p.Heir == g.self && !p.Done {
-				inherited = inherited.Union(p.Ranges)
-			}
-		}
-	}
-	return inherited.Union(incoming(s, g.self).Subtract(g.opened))
+	return s.Inheriting(g.self).Union(incoming(s, g.self).Subtract(g.opened))
 }
 
 // incoming is what migrations under way bring to a node.

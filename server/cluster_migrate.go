@@ -128,6 +128,8 @@ func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error 
 		return fmt.Errorf("there is no migration %d", id)
 	case m.Source != l.self || m.Target != target:
 		return fmt.Errorf("migration %d goes from %s to %s, not from %s to %s", id, m.Source, m.Target, l.self, target)
+	case m.Stage != meta.Wanted && m.SourceLog != l.id.Log:
+		return fmt.Errorf("migration %d is of a log that %s does not have any more", id, l.self) // It must not say that there is nothing.
 	}
 	return nil
 }
@@ -159,7 +161,7 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 	if m = seen.Migrations[id]; m.Stage != meta.Moving {
 		return m, fmt.Errorf("migration %d is %s", id, m.Stage)
 	}
-	return m, nil
+	return m, l.gives(m, id, target)
 }
 
 // yields remembers which migrations this life has yielded to, so that a pull need not find out again.

@@ -176,19 +176,19 @@ func (n *modelNode) pull(a *modelArrival, key int, source *modelNode) {
 	a.pulled[key] = true
 }
 
-func (n *modelNode) adopt(a *modelArrival) {
+// adopt makes side segments with what places have safe.
+func (n *modelNode) adopt(ranges view.Ranges) {
 	for i, e := range n.store.log.entries {
-		if e.unsafe && a.ranges.Contains(modelPlace(e.key)) {
+		if e.unsafe && ranges.Contains(modelPlace(e.key)) {
 			n.store.log.entries[i].unsafe = false
 		}
 	}
 	for key, e := range n.store.index {
-		if e.unsafe && a.ranges.Contains(modelPlace(key)) {
+		if e.unsafe && ranges.Contains(modelPlace(key)) {
 			e.unsafe = false
 			n.store.index[key] = e
 		}
 	}
-	a.adopted = true
 }
 
 // retract drops what has left, and says so.
@@ -254,6 +254,9 @@ func (n *modelNode) replay(whole bool) {
 	}
 	n.store.replay(entries, n.unsettled, whole)
 	if whole {
+		if n.w.flaw != "side segments are forgotten" {
+			n.adopt(n.seen.Inheriting(n.id))
+		}
 		n.w.try(n.member.Recovered(context.Background(), group...))
 		n.see()
 	}

@@ -136,7 +136,7 @@ func (w *modelWorld) migrationSteps(m Migration, all *modelSteps) {
 			all.add(progress, source.yielded(m.ID), func() { target.pull(a, key, source) }, "%s pulls key %d", m.Target, key)
 		}
 	}
-	all.add(progress, whole && !a.adopted, func() { target.adopt(a) }, "%s adopts %d", m.Target, m.ID)
+	all.add(progress, whole && !a.adopted, func() { target.adopt(a.ranges); a.adopted = true }, "%s adopts %d", m.Target, m.ID)
 	all.add(progress, a.adopted && m.Stage == Moving, func() {
 		w.try(target.member.CompleteMigration(ctx, m.ID, MigrationStats{}))
 	}, "%s completes %d", m.Target, m.ID)

@@ -132,6 +132,7 @@ func TestTheModelFindsFlaws(t *testing.T) {
 		"only what moves is unsettled",
 		"serves what it replays",
 		"answers for another log",
+		"side segments are forgotten",
 	} {
 		t.Run(strings.ReplaceAll(flaw, " ", "-"), func(t *testing.T) {
 			for seed := range uint64(20000) {

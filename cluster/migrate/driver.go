@@ -106,6 +106,33 @@ func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 	}
 }
 
+// Adopt is for who replays the log of a source that died: it returns when nothing of the ranges is imported by a
+// migration any more, and all that was is as safe as any write. The source's log is not needed for it then.
+func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
+	d.mu.Lock()
+	var some []*move
+	for _, m := range d.moves {
+		if len(m.ranges.Intersect(ranges)) > 0 {
+			some = append(some, m)
+		}
+	}
+	d.mu.Unlock()
+	for _, m := range some {
+		select {
+		case <-m.quiet:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if m.arrival == nil {
+			continue
+		}
+		if err := m.arrival.Adopt(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Metrics count what a driver does.
 type Metrics struct {
 	Moves   int   // under way

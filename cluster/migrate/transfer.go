@@ -190,13 +190,16 @@ func (m *move) stopPulls() {
 }
 
 // leave ends the arrival once the ranges do not arrive any more: they have come, or the source has died and this
-// node has replayed its log instead, or they are another's again. Until then operations wait.
+// node has replayed its log instead, or they are another's again, who has replayed this one's. Until then
+// what the arrival knows of deleted keys is needed, and operations wait.
 func (m *move) leave(ctx context.Context) {
 	if m.pulls != nil {
 		m.pulls.close()
 	}
+	close(m.quiet)
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
-		return len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0
+		now, there := s.Migrations[m.id]
+		return (!there || now.Stage.Ended()) && len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0
 	})
 	if err != nil {
 		return
