@@ -213,7 +213,8 @@ func (l *Log) adoptLoop() {
 }
 
 // adoptSides makes closed side segments part of the log. Those in which nothing is alive,
-// as when a migration was called off, need no copies.
+// as when a migration was called off, need no copies: but what took the place of their
+// records does.
 func (l *Log) adoptSides(some []*Segment) error {
 	if err := l.syncHeads(); err != nil {
 		return err
@@ -228,6 +229,12 @@ func (l *Log) adoptSides(some []*Segment) error {
 	if len(live) > 0 {
 		if err := l.opts.Replicator.Adopt(l.ctx, live...); err != nil {
 			return err
+		}
+	}
+	if len(live) < len(some) {
+		l.SealAll()
+		if !l.awaitCopied(l.Last(), l.stop) {
+			return errors.New("what took the place of their records is not copied")
 		}
 	}
 	for _, s := range some {
