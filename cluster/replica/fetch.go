@@ -113,8 +113,9 @@ func (b *Backup) send(q *FetchRequest, h *held, c *peer.Call) (a FetchAnswer, er
 		return a, err
 	}
 	p := parts{call: c, answer: &a}
-	for _, e := range record.Entries(h.bytes[:ext.End]) {
-		if place, ok := b.o.Place(e); ok && contains(q.Ranges, place) {
+	above := record.NewAbove(view.Floors(q.Floors), q.Segment, h.bytes[:ext.End])
+	for off, e := range record.Entries(h.bytes[:ext.End]) {
+		if place, ok := b.o.Place(e); ok && contains(q.Ranges, place) && above.Counts(off, place) {
 			if err := p.add(e.Bytes()); err != nil {
 				return a, err
 			}

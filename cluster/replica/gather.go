@@ -17,6 +17,8 @@ import (
 type FetchOptions struct {
 	Ranges view.Ranges
 	Cut    record.BatchID
+	// Floors are the log's: what is below them is not read.
+	Floors []view.Floor
 	// Workers is how many segments are read at a time; default 4.
 	Workers int
 	// Sink takes whole entries, one behind the other and 8-aligned, until it returns. Calls with the
@@ -260,7 +262,7 @@ func (e *sinkError) Error() string { return e.err.Error() }
 
 // read reads a segment from one source.
 func (g *gathering) read(ctx context.Context, worker int, j *job, s *source) (entries uint64, err error) {
-	q := FetchRequest{Log: g.f.Log, Segment: j.id, Cut: g.o.Cut, Ranges: g.o.Ranges}
+	q := FetchRequest{Log: g.f.Log, Segment: j.id, Cut: g.o.Cut, Ranges: g.o.Ranges, Floors: g.o.Floors}
 	a, err := g.f.stream(ctx, s.found, q, func(n int, bulk []byte) error {
 		entries += uint64(n)
 		if err := g.o.Sink(worker, bulk); err != nil {

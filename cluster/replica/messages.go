@@ -62,7 +62,7 @@ type Roster struct {
 	Safe     record.BatchID `json:"safe"`
 	Segments Runs           `json:"segments"`
 	// Opening are those of Segments that may not be open at all their backups
-	// yet. No byte of them was written when Safe was taken, so all their batches are
+	// yet, or, if they are being adopted, not copied there. Of those that are opened no byte of them was written when Safe was taken, so all their batches are
 	// beyond it: one that is nowhere to be found never counted.
 	Opening Runs `json:"opening,omitempty"`
 }
@@ -231,6 +231,7 @@ type FetchRequest struct {
 	Segment record.SegmentID `json:"segment"`
 	Cut     record.BatchID   `json:"cut"`
 	Ranges  view.Ranges      `json:"ranges,omitempty"`
+	Floors  []view.Floor     `json:"floors,omitempty"`
 	Whole   bool             `json:"whole,omitempty"`
 }
 

@@ -55,6 +55,8 @@ type closedSegment struct {
 	// unclosed are those of holders that have not confirmed that it is closed: for them
 	// it has a version, and is raised with the open ones.
 	unclosed map[view.NodeID]bool
+	// adopting says that it is a side segment that lacks copies and may be nowhere yet.
+	adopting bool
 	// partly are nodes that have something of it, which a copy would replace.
 	partly []view.NodeID
 }
@@ -151,9 +153,13 @@ func (p *Primary) roster() Roster {
 // written to.
 func (b *books) roster(open map[record.SegmentID]*openSegment, safe record.BatchID) Roster {
 	b.number++
-	all := slices.Collect(maps.Keys(b.opening))
-	opening := slices.Clone(all)
-	all = append(all, slices.Collect(maps.Keys(b.closed))...)
+	opening := slices.Collect(maps.Keys(b.opening))
+	all := slices.Clone(opening)
+	for id, c := range b.closed {
+		if all = append(all, id); c.adopting {
+			opening = append(opening, id)
+		}
+	}
 	all = append(all, slices.Collect(maps.Keys(open))...)
 	return Roster{Number: b.number, Version: b.version, Safe: safe, Segments: RunsOf(all...), Opening: RunsOf(opening...)}
 }

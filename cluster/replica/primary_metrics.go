@@ -9,6 +9,7 @@ type counts struct {
 	copied      uint64
 	copiedBytes uint64
 	toCopy      int
+	adopted     uint64
 }
 
 // PrimaryMetrics tells how a log's copies are.
@@ -27,7 +28,8 @@ type PrimaryMetrics struct {
 	Replaced    uint64 // copies of open segments that were made elsewhere
 	Copied      uint64 // copies of closed segments that were made anew
 	CopiedBytes uint64
-	ToCopy      int // closed segments that wait for that
+	ToCopy      int    // closed segments that wait for that
+	Adopted     uint64 // side segments that are part of the log
 }
 
 // Metrics tells how the copies are.
@@ -40,7 +42,7 @@ func (p *Primary) Metrics() PrimaryMetrics {
 		Watermark: p.water.batch(), Version: b.version, Copies: b.copies, Wanted: p.o.Copies,
 		Backups: len(b.backups), Open: len(open), Closed: len(b.closed),
 		Refusals: b.counts.refusals, Replaced: b.counts.replaced,
-		Copied: b.counts.copied, CopiedBytes: b.counts.copiedBytes, ToCopy: b.counts.toCopy,
+		Copied: b.counts.copied, CopiedBytes: b.counts.copiedBytes, ToCopy: b.counts.toCopy, Adopted: b.counts.adopted,
 	}
 	for _, g := range open {
 		m.InFlight += uint64(g.sealed.Load() - g.counted.Load())

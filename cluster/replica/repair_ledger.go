@@ -73,6 +73,9 @@ func (p *Primary) leastCopies() int {
 		least = min(least, g.number((*stream).counts))
 	}
 	for _, c := range p.books.closed {
+		if c.adopting {
+			continue // It is no part of the log yet, and will have as many as are wanted then.
+		}
 		least = min(least, len(c.holders))
 	}
 	return least

@@ -32,9 +32,15 @@ type copyWait struct {
 // Copied is the batch up to which all are in every copy.
 func (l *Log) Copied() record.BatchID { return record.BatchID(l.copies.upTo.Load()) }
 
-// AtRest tells whether nothing is appended to s any more, nor copied from it:
+// AtRest tells whether nothing is appended to s any more, nor copied from it, nor will be:
 // it may be moved, taken apart and dropped.
 func (l *Log) AtRest(s *Segment) bool {
+	return !s.aside.Load() && l.Spillable(s)
+}
+
+// Spillable tells whether s may leave memory, if its file holds it: nothing is appended to it
+// any more, nor copied from its memory. Side segments are copied from their files.
+func (l *Log) Spillable(s *Segment) bool {
 	return s.Closed() && (l.opts.Replicator == nil || s.batch <= l.Copied())
 }
 

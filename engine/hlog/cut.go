@@ -15,7 +15,9 @@ import (
 // the same moment. Without that a checkpoint would hold an update in place and
 // lack an insertion that came before it.
 func (l *Log) Cut() []*Segment {
-	heads := l.allHeads()
+	l.sides.births.Lock() // None begins meanwhile.
+	defer l.sides.births.Unlock()
+	heads := l.everyHead()
 	for _, h := range heads {
 		h.Lock()
 	}

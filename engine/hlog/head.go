@@ -17,6 +17,7 @@ type Head struct {
 	mu    sync.Mutex
 	log   *Log
 	n     int
+	side  *Side // nil: its batches have an order
 	seg   *Segment
 	base  unsafe.Pointer
 	off   uint32 // where the next entry goes
@@ -76,6 +77,9 @@ func (h *Head) Reserve(n int) (record.Address, []byte, error) {
 // be written to make some. What it opens is for nothing else.
 func (h *Head) ReserveBeyond(n int) (record.Address, []byte, error) {
 	if h.full(n) {
+		if h.side != nil {
+			return 0, nil, ErrNoRoom // Nothing that it writes makes room.
+		}
 		next, err := h.log.takeReserve()
 		if err != nil {
 			return 0, nil, err
@@ -130,9 +134,11 @@ func (h *Head) published(closed bool) {
 	h.sealed.Store(h.start + uint64(h.off))
 	from := h.from
 	h.from = h.off
-	if !h.log.late {
+	switch {
+	case h.side != nil: // It is stable anyway, and copied as a whole.
+	case !h.log.late:
 		h.log.slots.at(h.seg.Slot).raiseStable(h.off)
-	} else if h.log.opts.Replicator != nil {
+	case h.log.opts.Replicator != nil:
 		h.handOver(from, closed)
 	}
 }
@@ -151,7 +157,10 @@ func (h *Head) roll() error {
 // next gives the segment to go on with. The cleaner's comes out of nobody's
 // share: it takes memory to make room.
 func (h *Head) next() (*Segment, error) {
-	if h == h.log.survivor {
+	switch {
+	case h.side != nil:
+		return h.log.takeSide()
+	case h == h.log.survivor:
 		return h.log.takeReserve()
 	}
 	return h.log.takeSpare()
@@ -174,6 +183,9 @@ func (h *Head) leave() {
 	h.seg, h.base, h.off, h.from, h.limit = nil, nil, 0, 0, 0
 	h.beyond = false
 	h.log.closed(s)
+	if h.side != nil {
+		h.log.queueSide(h.side, s)
+	}
 }
 
 // open begins a segment with its header entry.
@@ -242,7 +254,7 @@ func (l *Log) Position(a record.Address) (*Head, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.bySlot[a.Slot()]
-	if s == nil || s.head == nil || s.head == l.survivor && l.opts.Replicator != nil && !l.opts.SyncEach {
+	if s == nil || s.head == nil || s.head.side != nil || s.head == l.survivor && l.opts.Replicator != nil && !l.opts.SyncEach {
 		return nil, 0
 	}
 	return s.head, s.start + uint64(a.Offset()) + 1

@@ -97,6 +97,7 @@ type Log struct {
 	unused   unused
 	ids      segmentIDs
 	copies   copies
+	sides    sides
 	ctx      context.Context // ends with the log
 	cancel   context.CancelFunc
 	settle   chan *Segment
@@ -149,6 +150,7 @@ func Open(o Options, first record.SegmentID) (*Log, error) {
 		chores:   chores{wake: make(chan struct{}, 1)},
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.sides.begin()
 	l.setNext(max(first, 1))
 	for n := range o.Heads {
 		h, err := newHead(l, n)
@@ -166,6 +168,9 @@ func (l *Log) Start() {
 	l.spawnSpares()
 	l.spawn(l.choreLoop)
 	l.spawn(l.settleLoop)
+	if l.opts.Replicator != nil {
+		l.spawn(l.adoptLoop)
+	}
 	if l.opts.Logged {
 		l.spawn(l.syncLoop)
 	}
@@ -188,6 +193,13 @@ func (l *Log) Survivor() *Head { return l.survivor }
 // allHeads lists the sessions' heads and the cleaner's.
 func (l *Log) allHeads() []*Head {
 	return append(append(make([]*Head, 0, len(l.heads)+1), l.heads...), l.survivor)
+}
+
+// everyHead lists those of sides, too.
+func (l *Log) everyHead() []*Head {
+	l.sides.mu.Lock()
+	defer l.sides.mu.Unlock()
+	return append(l.allHeads(), l.sides.heads()...)
 }
 
 // SegmentBytes is the size of a segment.
@@ -233,7 +245,7 @@ func (l *Log) Close() error {
 	if l.closing.Swap(true) {
 		return nil
 	}
-	for _, h := range l.allHeads() {
+	for _, h := range l.everyHead() {
 		h.Rotate()
 	}
 	l.awaitCopies()

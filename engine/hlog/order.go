@@ -21,8 +21,9 @@ import (
 // mu is held for a few stores. It is taken under a head's lock, and no lock is
 // taken under it.
 type order struct {
-	mu   sync.Mutex
-	last record.BatchID
+	mu    sync.Mutex
+	last  record.BatchID
+	sides []*Segment // closed side segments, whose files await their sync
 }
 
 // reach is how far the seals of a head go.
@@ -39,6 +40,10 @@ func (h *Head) putSeal(closed bool) {
 	room := unsafe.Slice((*byte)(unsafe.Add(h.base, h.off)), record.SealBytes)
 	record.TouchSeal(room) // A fault on its page must not keep other heads waiting.
 	h.off += record.SealBytes
+	if h.side != nil {
+		h.putSideSeal(room, closed)
+		return
+	}
 
 	o := &h.log.order
 	o.mu.Lock()
@@ -59,8 +64,9 @@ func (h *Head) putSeal(closed bool) {
 }
 
 // reached tells the last number that was drawn, and for each head how far its
-// seals go at that moment. It takes the closed segments: the caller syncs them.
-func (l *Log) reached(heads []*Head) (record.BatchID, []reach) {
+// seals go at that moment. It takes the closed segments, those of sides as well: the
+// caller syncs them.
+func (l *Log) reached(heads []*Head) (record.BatchID, []reach, []*Segment) {
 	all := make([]reach, len(heads))
 	l.order.mu.Lock()
 	defer l.order.mu.Unlock()
@@ -68,7 +74,9 @@ func (l *Log) reached(heads []*Head) (record.BatchID, []reach) {
 		all[i] = h.reach
 		h.reach.closed = nil
 	}
-	return l.order.last, all
+	sides := l.order.sides
+	l.order.sides = nil
+	return l.order.last, all, sides
 }
 
 // Last is the batch that was sealed last.

@@ -37,6 +37,11 @@ type Replicator interface {
 	// seal of batch n, and closed, that this is its last. It is called under the
 	// head's lock, in order for a segment but not over segments, and never waits.
 	Sealed(id record.SegmentID, from, to uint32, n record.BatchID, closed bool)
+	// Adopt takes side segments for part of the log: they are closed, were never opened here, and
+	// none of their batches has a number. When it returns they have as many copies as all others, and
+	// every recovery finds them. One that failed is tried again, or dropped; what
+	// was copied by then may be found or not.
+	Adopt(ctx context.Context, segs ...SourceSegment) error
 	// Watermark is the batch up to which all are in every copy. It only grows.
 	Watermark() record.BatchID
 	// Drop says that segments are no longer part of the log. When it returns no

@@ -109,7 +109,8 @@ func (l *Log) end(t *tail, buf []byte, last record.BatchID) error {
 		}
 	}
 	l.tell(t)
-	if t.ext.End == 0 {
+	if t.ext.End == 0 || t.unfinishedSide() {
+		t.ext.End = 0
 		l.SkipTo(t.ID + 1)
 		t.Close()
 		return l.opts.Device.Remove(t.ID)
@@ -123,6 +124,10 @@ func (l *Log) end(t *tail, buf []byte, last record.BatchID) error {
 	}
 	return t.file.Sync()
 }
+
+// unfinishedSide tells whether the tail is a side segment that was being written: nobody
+// counts on it, for what it brought is where it came from.
+func (t *tail) unfinishedSide() bool { return t.ext.Batch == 0 && !t.ext.Closed }
 
 // cut leaves the batches after last out.
 func (t *tail) cut(buf []byte, last record.BatchID) error {

@@ -56,10 +56,10 @@ func (l *Log) syncHeads() error {
 	}
 	l.syncs.Add(1)
 	heads := l.allHeads()
-	last, reaches := l.reached(heads)
-	err := l.syncReached(heads, reaches)
+	last, reaches, sides := l.reached(heads)
+	err := errors.Join(l.syncReached(heads, reaches), each(sides, l.flushClosed))
 	if err == nil {
-		err = l.settled(heads, reaches)
+		err = errors.Join(l.settled(heads, reaches), each(sides, l.cutClosed))
 	}
 	if err == nil {
 		// Last, for whoever sees it may remove the segments that were just cut.
@@ -70,6 +70,14 @@ func (l *Log) syncHeads() error {
 		l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)
 	}
 	return err
+}
+
+func each(segs []*Segment, f func(*Segment) error) error {
+	var errs []error
+	for _, s := range segs {
+		errs = append(errs, f(s))
+	}
+	return errors.Join(errs...)
 }
 
 // syncReached syncs all files that hold what the heads have reached.

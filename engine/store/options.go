@@ -127,6 +127,12 @@ type Options struct {
 	// KeepResults is how long the result of an operation is kept for another
 	// attempt; 3 minutes. See Session.Once.
 	KeepResults time.Duration
+	// Floors say what of the log counts when it is opened: what is below one is history, as if it
+	// were not there. See record.Floor.
+	Floors []record.Floor
+	// Owned are the places whose records are replayed when the log is opened; nil is all. What
+	// the log has of others is as if it were not there.
+	Owned []record.Span
 	// Replicator keeps copies of the log elsewhere, and nothing is acknowledged before
 	// it is in all of them. It needs durability everysec or always. The store closes it, also
 	// if it cannot be opened.

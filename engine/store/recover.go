@@ -176,8 +176,13 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferre
 	}
 	ss.Begin()
 	defer ss.End()
+	counts := r.st.counting(s.ID, r.st.log.Bytes(s))
 	for off, p := range record.Entries(r.st.log.Bytes(s)) {
 		a := record.MakeAddress(s.Slot, off)
+		if !counts(off, p) {
+			ss.head.Died(a, uint32(p.Length()))
+			continue
+		}
 		switch p.Type() {
 		case record.TypeTombstone:
 			s.Tombstones.Add(int64(p.Length()))

@@ -38,6 +38,9 @@ type Copies struct {
 	held      bool
 	noRoom    int
 	noDrops   int
+	noAdopts  int
+	adopted   int
+	refused   int // adoptions
 	dropped   int
 	broken    error
 	closed    bool
@@ -58,6 +61,7 @@ type copied struct {
 	queue  []piece
 	sealed uint32
 	closed bool
+	side   bool
 }
 
 // piece is a batch that waits to be copied.
@@ -91,7 +95,7 @@ func (c *Copies) Next() *Copies {
 		n.used[id] = true
 	}
 	for id, s := range c.segs {
-		n.segs[id] = &copied{bytes: s.bytes, to: s.to, batch: s.batch, whole: s.whole}
+		n.segs[id] = &copied{bytes: s.bytes, to: s.to, batch: s.batch, whole: s.whole, side: s.side}
 	}
 	n.safe = c.safe
 	return n

@@ -1,0 +1,75 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+)
+
+// adoptHaste is how much faster side segments are copied than what was lost: a migration
+// waits for them.
+const adoptHaste = 4
+
+// Adopt copies side segments as a whole, and makes them part of the log.
+//
+// While a segment lacks copies rosters have it among those that are being opened: a recovery
+// that finds a copy may read it, and one that finds none misses nothing. Its source
+// has all of it until Adopt has returned. Then it is a closed segment as any other.
+func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
+	ctx, cancel := p.bound(ctx)
+	defer cancel()
+	m := p.o.Members()
+	var lacking error
+	for _, c := range p.adoptees(segs) {
+		if err := p.thicken(ctx, c, m, false); err != nil {
+			lacking = errors.Join(lacking, err)
+			continue
+		}
+		p.rest(ctx, int(c.End)/adoptHaste)
+	}
+	if err := p.adopted(segs); err != nil {
+		return fmt.Errorf("adopt %d side segments: %w", len(segs), errors.Join(err, lacking, context.Cause(ctx)))
+	}
+	if err := p.spreadRoster(ctx, m.Living); err != nil {
+		return fmt.Errorf("adopt %d side segments: %w", len(segs), errors.Join(err, context.Cause(ctx)))
+	}
+	return nil
+}
+
+// adoptees are those of segs that are not part of the log yet.
+func (p *Primary) adoptees(segs []hlog.SourceSegment) (all []*closedSegment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range segs {
+		c := p.books.closed[g.ID]
+		if c == nil {
+			c = &closedSegment{id: g.ID, Closing: Closing{End: g.End, Batch: g.Batch}, adopting: true}
+			p.books.closed[g.ID] = c
+		}
+		if c.adopting {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// adopted makes segments part of the log, if all have their copies. One that was dropped
+// meanwhile needs none.
+func (p *Primary) adopted(segs []hlog.SourceSegment) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range segs {
+		if c := p.books.closed[g.ID]; c != nil && c.adopting && len(c.holders) < p.books.copies {
+			return fmt.Errorf("segment %d has %d copies of %d", g.ID, len(c.holders), p.books.copies)
+		}
+	}
+	for _, g := range segs {
+		if c := p.books.closed[g.ID]; c != nil && c.adopting {
+			c.adopting = false
+			p.books.counts.adopted++
+		}
+	}
+	return nil
+}

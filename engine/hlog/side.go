@@ -1,0 +1,262 @@
+package hlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Side is a head beside the order of batches, for records that are safe somewhere
+// else until it is closed: those that a migration brings, which their source keeps.
+//
+//	NewSide ── appends ── Close
+//	              └─ a full segment: synced, adopted by the replicator, an ordinary one
+//
+// Invariants:
+//   - All seals of a side segment have number 0, which no other of a logged log has.
+//     So no watermark waits for one, no cut looks at one, and none is missed by
+//     Resume, which drops a side segment without its closing seal.
+//   - What is in a side segment may be shown at once: Stable says so.
+//   - Copies of a side segment count from the end of its adoption on. Until then
+//     the segment is not at rest: nothing in it is relocated, and its file stays.
+//   - It is safe from loss of power before it is adopted. So what copies elsewhere
+//     count on is here after any death.
+//
+// A session of a side only brings records. What it removed would be durable
+// much later than those who learn of it are told.
+type Side struct {
+	log  *Log
+	head *Head
+	segs []*Segment // that it has closed; belongs to the holder of log.sides.mu
+}
+
+// sides is what a log knows of its side heads.
+type sides struct {
+	births sync.Mutex // held while a side begins; taken before a head's lock, mu after it
+
+	mu    sync.Mutex
+	open  map[*Side]struct{}
+	queue []*Segment    // closed and not adopted yet, oldest first
+	news  chan struct{} // holds one if there may be work
+	moved chan struct{} // closed, and replaced, after every attempt
+	err   error         // why the last attempt failed
+}
+
+func (s *sides) begin() {
+	s.open = map[*Side]struct{}{}
+	s.news, s.moved = make(chan struct{}, 1), make(chan struct{})
+}
+
+// NewSide opens a side. Its first segment is made by its first append, out of the
+// same memory as all others.
+func (l *Log) NewSide() (*Side, error) {
+	if l.closing.Load() {
+		return nil, ErrClosed
+	}
+	s := &Side{log: l}
+	// What its sessions know to be dead is counted with the cleaner's.
+	s.head = &Head{log: l, n: len(l.heads) + 1, side: s, dead: l.survivor.dead}
+	s.head.trail.oldest.Store(noBatch)
+	l.sides.births.Lock()
+	defer l.sides.births.Unlock()
+	l.sides.mu.Lock()
+	defer l.sides.mu.Unlock()
+	l.sides.open[s] = struct{}{}
+	return s, nil
+}
+
+// Head is where the side is appended to.
+func (s *Side) Head() *Head { return s.head }
+
+// Close ends the side: nobody appends to it any more. It returns when all its segments are
+// copied as the log's others are, and part of it. What keeps them from that is tried
+// again in the background; a Close that was given up may be called again.
+func (s *Side) Close(ctx context.Context) error {
+	l := s.log
+	s.head.Rotate()
+	l.sides.mu.Lock()
+	delete(l.sides.open, s)
+	l.sides.mu.Unlock()
+	if l.opts.Logged && l.opts.Replicator == nil {
+		return l.syncHeads()
+	}
+	for {
+		left, moved, why := s.left()
+		switch {
+		case left == 0:
+			return nil
+		case l.Err() != nil:
+			return l.Err()
+		}
+		select {
+		case <-moved:
+		case <-l.stop:
+			return ErrClosed
+		case <-ctx.Done():
+			return fmt.Errorf("%d side segments are not copied yet: %w", left, errors.Join(context.Cause(ctx), why))
+		}
+	}
+}
+
+// Pending is how many of its segments are closed and not part of the log yet.
+func (s *Side) Pending() int {
+	n, _, _ := s.left()
+	return n
+}
+
+func (s *Side) left() (n int, moved <-chan struct{}, why error) {
+	all := &s.log.sides
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	s.segs = slices.DeleteFunc(s.segs, func(g *Segment) bool { return !g.aside.Load() })
+	return len(s.segs), all.moved, all.err
+}
+
+// heads lists the heads of open sides. The caller holds sides.mu.
+func (s *sides) heads() (all []*Head) {
+	for side := range s.open {
+		all = append(all, side.head)
+	}
+	return all
+}
+
+// takeSide makes a segment for a side, if there is room for it now.
+func (l *Log) takeSide() (*Segment, error) {
+	if l.closing.Load() {
+		return nil, ErrClosed
+	}
+	s, err := l.makeSpare(false)
+	if err != nil {
+		return nil, err
+	}
+	l.slots.at(s.Slot).setStable(wholeSegment)
+	s.aside.Store(l.opts.Replicator != nil)
+	return s, nil
+}
+
+// putSideSeal is putSeal outside of the order. A segment that it closes awaits its
+// sync as all others do.
+func (h *Head) putSideSeal(room []byte, closed bool) {
+	o := &h.log.order
+	h.chain.PutSeal(room, 0, closed)
+	h.seg.end.Store(h.off)
+	if closed {
+		o.mu.Lock()
+		o.sides = append(o.sides, h.seg)
+		o.mu.Unlock()
+	}
+	h.dead.add(h.seg.Slot, record.SealBytes)
+}
+
+// queueSide hands a closed segment to those who see to its adoption. The caller
+// holds the head's lock.
+func (l *Log) queueSide(side *Side, s *Segment) {
+	if !s.aside.Load() {
+		return
+	}
+	all := &l.sides
+	all.mu.Lock()
+	side.segs = append(side.segs, s)
+	all.queue = append(all.queue, s)
+	all.mu.Unlock()
+	poke(all.news)
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	// adoptAtOnce is how many side segments are adopted together: those that follow
+	// shall not wait for their memory until all are.
+	adoptAtOnce = 4
+	// adoptRest bounds the pause between attempts.
+	adoptRest = time.Second
+)
+
+// adoptLoop has closed side segments copied, and makes them part of the log.
+func (l *Log) adoptLoop() {
+	rest := 10 * time.Millisecond
+	for {
+		some := l.sides.first(adoptAtOnce)
+		if len(some) == 0 {
+			select {
+			case <-l.stop:
+				return
+			case <-l.sides.news:
+			}
+			continue
+		}
+		err := l.adoptSides(some)
+		l.sides.tried(some, err)
+		if err == nil {
+			rest = 10 * time.Millisecond
+			l.tellReady() // Their memory may be taken.
+			continue
+		}
+		if l.ctx.Err() == nil && l.Err() == nil {
+			l.opts.Logger.Warn("side segments could not be copied; it is tried again", "segments", len(some), "error", err)
+		}
+		if !l.pause(rest) {
+			return
+		}
+		rest = min(2*rest, adoptRest)
+	}
+}
+
+// adoptSides makes closed side segments part of the log. Those in which nothing is alive,
+// as when a migration was called off, need no copies: but what took the place of their
+// records does.
+func (l *Log) adoptSides(some []*Segment) error {
+	if err := l.syncHeads(); err != nil {
+		return err
+	}
+	var live []SourceSegment
+	for _, s := range some {
+		if l.Live(s) > 0 {
+			s.held.Store(true)
+			live = append(live, SourceSegment{s.ID, s.End(), s.batch})
+		}
+	}
+	if len(live) > 0 {
+		if err := l.opts.Replicator.Adopt(l.ctx, live...); err != nil {
+			return err
+		}
+	}
+	if len(live) < len(some) {
+		l.SealAll()
+		if !l.awaitCopied(l.Last(), l.stop) {
+			return errors.New("what took the place of their records is not copied")
+		}
+	}
+	for _, s := range some {
+		s.aside.Store(false)
+	}
+	return nil
+}
+
+// first are the segments to adopt next.
+func (s *sides) first(most int) []*Segment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.queue[:min(most, len(s.queue))])
+}
+
+// tried tells how an attempt to adopt the first of the queue has ended.
+func (s *sides) tried(some []*Segment, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err = err; err == nil {
+		s.queue = slices.Clone(s.queue[len(some):])
+	}
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
