@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/ostrodb/ostro/bench/workload"
@@ -124,7 +125,7 @@ func startCluster(ctx context.Context, program string, nodes int, args ...string
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	if err := c.hear(); err != nil {
+	if err := c.await(ctx); err != nil {
 		c.stop()
 		return nil, err
 	}
@@ -133,6 +134,19 @@ func startCluster(ctx context.Context, program string, nodes int, args ...string
 		return nil, fmt.Errorf("the cluster has %d nodes, not %d", len(c.Nodes), nodes)
 	}
 	return c, ctx.Err()
+}
+
+// clusterPatience is how long an empty cluster may take until it is ready.
+const clusterPatience = time.Minute
+
+// await returns when the cluster is ready. One that does not become so is ended: it may wait
+// for a node that is gone.
+func (c *cluster) await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, clusterPatience)
+	defer cancel()
+	end := context.AfterFunc(ctx, func() { _ = c.parent.signal(syscall.SIGTERM) })
+	defer end()
+	return c.hear()
 }
 
 // hear listens until the cluster is ready.
