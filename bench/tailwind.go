@@ -43,6 +43,7 @@ type tailwindFlags struct {
 	primaries []int
 	modes     []string
 	loads     []int
+	tries     int
 }
 
 // The ways to replicate, as arguments of `ostro cluster dev`. The last is the
@@ -87,6 +88,7 @@ apart. With several, every node is both.`,
 	fl.IntSliceVar(&f.writes, "writes", []int{5, 50, 100}, "percent of the operations that write")
 	fl.IntSliceVar(&f.primaries, "primaries", []int{1, 2, 4}, "nodes that serve the load; the first with all numbers of clients, the others with the most")
 	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies, in percent of what the last mode serves at most; none to leave them out")
+	fl.IntVar(&f.tries, "tries", 5, "most tries of a round at a fixed rate: one during which the host of a virtual machine held it up is run again")
 	fl.StringSliceVar(&f.modes, "modes", []string{"shm", "tcp", "rpc"}, "ways to replicate; ratios are to the last")
 	return cmd
 }
@@ -95,8 +97,8 @@ func (f tailwindFlags) check() error {
 	switch {
 	case f.nodes < 1+backups:
 		return fmt.Errorf("--nodes %d: three copies need three nodes", f.nodes)
-	case f.rounds < 1 || f.value < 1 || f.duration <= 0:
-		return errors.New("--rounds, --value and --duration must be at least 1")
+	case f.rounds < 1 || f.value < 1 || f.duration <= 0 || f.tries < 1:
+		return errors.New("--rounds, --value, --duration and --tries must be at least 1")
 	case len(f.clients) == 0 || len(f.writes) == 0 || len(f.primaries) == 0 || len(f.modes) == 0:
 		return errors.New("--clients, --writes, --primaries and --modes must not be empty")
 	}
@@ -221,7 +223,7 @@ func (f tailwindFlags) cells(ctx context.Context, p *progress, stages []*stage, 
 	for round := range f.rounds {
 		for i, s := range stages {
 			p.begin("%s, %s, round %d of %d", c, s.mode, round+1, f.rounds)
-			r, err := s.round(ctx, f, c)
+			r, err := s.calmRound(ctx, f, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", c, s.mode, err)
 			}
@@ -273,6 +275,25 @@ func (f tailwindFlags) load(ctx context.Context, p *progress, d door) error {
 	return fillDoor(ctx, p, d, workload.Tagged30, 0, uint64(f.records), value)
 }
 
+// calmRound runs a case once. At a fixed rate every operation counts that is due while a
+// host holds the machine up, some milliseconds at a time, and those few decide the 99th
+// percentile of a second. So it is run again then, and the try from which the host took
+// least is the one that counts, whatever its figures.
+func (s *stage) calmRound(ctx context.Context, f tailwindFlags, c tailwindCase) (best tailwindRound, err error) {
+	for try := 1; ; try++ {
+		r, err := s.round(ctx, f, c)
+		if err != nil {
+			return best, err
+		}
+		if try == 1 || r.Stolen < best.Stolen {
+			best = r
+		}
+		if best.Tries = try; best.Stolen == 0 || c.Offered == 0 || try == f.tries {
+			return best, nil
+		}
+	}
+}
+
 // round runs a case once.
 func (s *stage) round(ctx context.Context, f tailwindFlags, c tailwindCase) (tailwindRound, error) {
 	value := make([]byte, f.value)
@@ -306,6 +327,7 @@ func (s *stage) measured(ctx context.Context, l *load, c tailwindCase, d time.Du
 	}
 	var total loadTotal
 	var late int
+	calm := readMachineTime()
 	if c.Offered > 0 {
 		total, late, err = l.pacedRun(ctx, c.Offered, d, next)
 	} else {
@@ -314,6 +336,7 @@ func (s *stage) measured(ctx context.Context, l *load, c tailwindCase, d time.Du
 	if err != nil {
 		return tailwindRound{}, err
 	}
+	stolen := readMachineTime().stolen - calm.stolen
 	after, err := s.cpu(c.Primaries)
 	if err != nil {
 		return tailwindRound{}, err
@@ -326,6 +349,7 @@ func (s *stage) measured(ctx context.Context, l *load, c tailwindCase, d time.Du
 		OpsPerSecond: float64(total.Ops) / total.Elapsed.Seconds() / float64(c.Primaries),
 		Put:          l.writes.Summary(),
 		Late:         late,
+		Stolen:       stolen,
 		PrimaryCPU:   float64(after.primaries-before.primaries) / float64(total.Ops),
 		BackupCPU:    float64(after.backups-before.backups) / writes,
 		NICCPU:       float64(after.nic-before.nic) / writes,

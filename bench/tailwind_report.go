@@ -29,7 +29,9 @@ type tailwindCell struct {
 type tailwindRound struct {
 	OpsPerSecond float64          `json:"ops_per_second_per_primary"`
 	Put          workload.Summary `json:"put"`
-	Late         int              `json:"late"` // operations that were due and not sent when the time was over
+	Late         int              `json:"late"`      // operations that were due and not sent when the time was over
+	Stolen       time.Duration    `json:"stolen_ns"` // by the host, from all cores
+	Tries        int              `json:"tries"`     // of which this one was the calmest
 	PrimaryCPU   float64          `json:"primary_cpu_ns_per_op"`
 	BackupCPU    float64          `json:"backup_cpu_ns_per_write"` // of all nodes that are no primary, together
 	NICCPU       float64          `json:"nic_cpu_ns_per_write"`
@@ -112,12 +114,31 @@ func (o *tailwindOutcome) nic(c tailwindCell) string {
 }
 
 func (o *tailwindOutcome) notes() []string {
-	return []string{
+	notes := []string{
 		"ratios and gains are to " + o.Modes[len(o.Modes)-1] + " in the same case; rounds alternate between the modes",
 		"the paper, 50% writes: throughput 1.7x, PUT median 2x and 99th percentile 3x lower, backups' processor time a fourth at best",
 		"backups' CPU is that of all nodes that serve no load, whatever else they do (leases, metadata); that of a NIC process stands beside it",
 		"clients, nodes and NIC share the machine's cores",
 	}
+	if len(o.Paced) > 0 {
+		notes = append(notes, o.calm())
+	}
+	return notes
+}
+
+// calm tells what the host of the machine did to the rounds at fixed rates.
+func (o *tailwindOutcome) calm() string {
+	var rounds, again, held int
+	for _, c := range o.Paced {
+		rounds += len(c.Rounds)
+		for _, r := range c.Rounds {
+			again += r.Tries - 1
+			if r.Stolen > 0 {
+				held++
+			}
+		}
+	}
+	return fmt.Sprintf("of %d rounds at fixed rates the host held up %d of those that count; %d more were run again for it", rounds, held, again)
 }
 
 func (o *tailwindOutcome) chart(where string) []byte {
