@@ -258,6 +258,7 @@ func (l *life) openDoors() error {
 			return err
 		}
 		l.native = native
+		n.native.Store(native)
 	}
 	c := n.cfg.redisConfig(n.log)
 	c.Cluster, c.Proxy = redisGate{l.gate}, n.cfg.Proxy
