@@ -261,6 +261,7 @@ func (l *life) openDoors() error {
 			return err
 		}
 		l.native = native
+		n.native.Store(native)
 	}
 	c := n.cfg.redisConfig(n.log)
 	c.Cluster, c.Proxy, c.Heat = redisGate{l.gate, l.slots}, n.cfg.Proxy, l.heat

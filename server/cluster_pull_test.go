@@ -26,7 +26,8 @@ func TestANodeThatComesBackWaitsForThoseWhoMayKnowMoreOfItsLog(t *testing.T) {
 		{"two copies", 2, []view.NodeID{"b", "c", "d"}, "bd", "[]"},
 		{"two copies, two silent", 2, []view.NodeID{"b", "c", "d"}, "d", "[b c]"},
 	} {
-		s := &meta.Snapshot{Logs: map[record.LogID]meta.Log{log: {ID: log, Node: "a", Copies: c.copies, Backups: c.backups}}}
+		known := map[view.NodeID]meta.Node{"a": {ID: "a"}, "b": {ID: "b"}, "c": {ID: "c"}, "d": {ID: "d"}}
+		s := &meta.Snapshot{Nodes: known, Logs: map[record.LogID]meta.Log{log: {ID: log, Node: "a", Copies: c.copies, Backups: c.backups}}}
 		answered := func(n view.NodeID) bool {
 			for _, b := range c.answer {
 				if string(b) == string(n) {

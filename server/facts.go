@@ -7,6 +7,7 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/admin"
 	"github.com/ostrodb/ostro/server/redis"
+	"github.com/ostrodb/ostro/server/session"
 )
 
 var _ admin.Node = (*Node)(nil)
@@ -46,6 +47,14 @@ func (n *Node) Redis() (redis.Metrics, bool) {
 		return r.Metrics(), true
 	}
 	return redis.Metrics{}, false
+}
+
+// Native returns the native door's numbers, once it is open.
+func (n *Node) Native() (session.Metrics, bool) {
+	if s := n.native.Load(); s != nil {
+		return s.Metrics(), true
+	}
+	return session.Metrics{}, false
 }
 
 // Facts are the lines of the status page.

@@ -29,30 +29,33 @@ func (n *Node) startNative(st *store.Store) (err error) {
 	if err != nil {
 		return fmt.Errorf("open the native port: %w", err)
 	}
-	if n.native, err = session.New(st, o); err != nil {
+	native, err := session.New(st, o)
+	if err != nil {
 		for _, l := range listeners {
 			_ = l.Close() // What went wrong before is what counts.
 		}
 		return err
 	}
+	n.native.Store(native)
 	for _, l := range listeners {
-		go n.serveNative(l)
+		go n.serveNative(native, l)
 	}
 	return nil
 }
 
-func (n *Node) serveNative(l net.Listener) {
-	if err := n.native.Serve(l); !errors.Is(err, session.ErrStopped) {
+func (n *Node) serveNative(native *session.Server, l net.Listener) {
+	if err := native.Serve(l); !errors.Is(err, session.ErrStopped) {
 		n.log.Error("the native port has closed", "addr", l.Addr().String(), "err", err)
 	}
 }
 
 // stopNative lets native clients have their answers.
 func (n *Node) stopNative(ctx context.Context) {
-	if n.native == nil {
+	native := n.native.Load()
+	if native == nil {
 		return
 	}
-	if err := n.native.Shutdown(ctx); err != nil {
+	if err := native.Shutdown(ctx); err != nil {
 		n.log.Warn("native clients were cut off", "err", err)
 	}
 }

@@ -45,9 +45,9 @@ type Node struct {
 	phase atomic.Pointer[admin.Phase]
 	store atomic.Pointer[store.Store] // set once recovery is done
 	redis atomic.Pointer[redis.Server]
-	admin *admin.Server // nil: off
-
-	native *session.Server // of a server on its own; nil: off
+	// native is nil if the door is off.
+	native atomic.Pointer[session.Server]
+	admin  *admin.Server // nil: off
 
 	anyAdminPort bool
 

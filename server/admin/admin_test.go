@@ -13,6 +13,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
+	"github.com/ostrodb/ostro/server/session"
 )
 
 // node is a Node whose state the test sets.
@@ -21,6 +22,7 @@ type node struct {
 	health error
 	store  *store.Metrics
 	redis  *redis.Metrics
+	native *session.Metrics
 }
 
 func (n *node) Phase() Phase  { return n.phase }
@@ -38,6 +40,13 @@ func (n *node) Redis() (m redis.Metrics, ok bool) {
 		m = *n.redis
 	}
 	return m, n.redis != nil
+}
+
+func (n *node) Native() (m session.Metrics, ok bool) {
+	if n.native != nil {
+		m = *n.native
+	}
+	return m, n.native != nil
 }
 
 func get(n Node, path string) (int, string) {
@@ -80,9 +89,9 @@ func TestMetricsAreThereBeforeAndAfterRecovery(t *testing.T) {
 	if code, body := get(&node{phase: Phase{Name: "recovering"}}, "/metrics"); code != 200 || !strings.Contains(body, "ostro_ready 0") {
 		t.Fatalf("before: %d", code)
 	}
-	n := &node{phase: Phase{Ready: true}, store: &store.Metrics{Keys: 42}, redis: &redis.Metrics{Commands: 7, Loops: make([]redis.LoopMetrics, 2)}}
+	n := &node{phase: Phase{Ready: true}, store: &store.Metrics{Keys: 42}, redis: &redis.Metrics{Commands: 7, Loops: make([]redis.LoopMetrics, 2)}, native: &session.Metrics{Operations: 9}}
 	_, body := get(n, "/metrics")
-	for _, want := range []string{"ostro_keys 42", "ostro_commands_total 7", `ostro_loop_clients{loop="1"} 0`, "go_goroutines", "ostro_ready 1"} {
+	for _, want := range []string{"ostro_keys 42", "ostro_commands_total 7", "ostro_native_operations_total 9", `ostro_loop_clients{loop="1"} 0`, "go_goroutines", "ostro_ready 1"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("missing %s", want)
 		}
@@ -90,7 +99,7 @@ func TestMetricsAreThereBeforeAndAfterRecovery(t *testing.T) {
 }
 
 func TestMetricsKeepToPrometheusConventions(t *testing.T) {
-	n := &node{store: &store.Metrics{}, redis: &redis.Metrics{Loops: make([]redis.LoopMetrics, 1)}}
+	n := &node{store: &store.Metrics{}, redis: &redis.Metrics{Loops: make([]redis.LoopMetrics, 1)}, native: &session.Metrics{}}
 	problems, err := testutil.CollectAndLint(newCollector("x", n))
 	if err != nil {
 		t.Fatal(err)
@@ -105,6 +114,7 @@ func TestMetricsKeepToPrometheusConventions(t *testing.T) {
 func TestEveryNumberIsExported(t *testing.T) {
 	everyNumber(t, storeMetrics)
 	everyNumber(t, redisMetrics)
+	everyNumber(t, nativeMetrics)
 }
 
 func everyNumber[M any](t *testing.T, metrics []metric[M]) {

@@ -90,6 +90,7 @@ func newCollector(version string, node Node) *collector { return &collector{vers
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, storeMetrics)
 	describe(out, redisMetrics)
+	describe(out, nativeMetrics)
 	describe(out, fabricMetrics)
 	describe(out, nicMetrics)
 	describe(out, replicaMetrics)
@@ -117,6 +118,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if n, has := c.node.(redisNode); has {
 		if m, ok := n.Redis(); ok {
 			collectRedis(out, &m)
+		}
+	}
+	if n, has := c.node.(nativeNode); has {
+		if m, ok := n.Native(); ok {
+			collect(out, nativeMetrics, &m)
 		}
 	}
 	if n, has := c.node.(nicNode); has {
