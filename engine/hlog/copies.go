@@ -35,7 +35,13 @@ func (l *Log) Copied() record.BatchID { return record.BatchID(l.copies.upTo.Load
 // AtRest tells whether nothing is appended to s any more, nor copied from it, nor will be:
 // it may be moved, taken apart and dropped.
 func (l *Log) AtRest(s *Segment) bool {
-	return s.Closed() && !s.aside.Load() && (l.opts.Replicator == nil || s.batch <= l.Copied())
+	return !s.aside.Load() && l.Spillable(s)
+}
+
+// Spillable tells whether s may leave memory, if its file holds it: nothing is appended to it
+// any more, nor copied from its memory. Side segments are copied from their files.
+func (l *Log) Spillable(s *Segment) bool {
+	return s.Closed() && (l.opts.Replicator == nil || s.batch <= l.Copied())
 }
 
 // Begin hands what a former life left to the replicator, and returns when it is

@@ -14,6 +14,9 @@ const (
 // Mark gives the mark of the entry at a, which is about to become part of the
 // log. The caller holds the lock.
 func (h *Head) Mark(a record.Address) Mark {
+	if h.side != nil {
+		panic("hlog: a side brings records, and removes none")
+	}
 	return Mark(uint64(h.n)<<(64-markHeadBits) | (h.start+uint64(a.Offset())+1)&markPosition)
 }
 

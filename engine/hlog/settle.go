@@ -207,7 +207,7 @@ func (l *Log) Evict(s *Segment) bool {
 	}
 	l.mu.Lock()
 	at := l.slots.at(s.Slot)
-	if s.gone || s.file == nil || !s.synced || !l.AtRest(s) || at.loadState() != stateFrozen || at.loadBase() == nil {
+	if s.gone || s.file == nil || !s.synced || !l.Spillable(s) || at.loadState() != stateFrozen || at.loadBase() == nil {
 		l.mu.Unlock()
 		return false
 	}

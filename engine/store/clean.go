@@ -84,7 +84,7 @@ func (st *Store) cleanInMemory(least float64) bool {
 // spillOldest takes the oldest segment out of memory, to its file.
 func (st *Store) spillOldest() bool {
 	for _, s := range st.log.Segments() {
-		if !st.log.AtRest(s) || !st.log.InMemory(s) {
+		if !st.log.Spillable(s) || !st.log.InMemory(s) {
 			continue
 		}
 		if err := st.cool(s); err != nil {

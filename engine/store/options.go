@@ -131,8 +131,7 @@ type Options struct {
 	// were not there. See record.Floor.
 	Floors []record.Floor
 	// Owned are the places whose records are replayed when the log is opened; nil is all. What
-	// the log has of others is as if it were not there. A snapshot of the index may
-	// bring some of those back all the same, at the borders of these spans.
+	// the log has of others is as if it were not there.
 	Owned []record.Span
 	// Replicator keeps copies of the log elsewhere, and nothing is acknowledged before
 	// it is in all of them. It needs durability everysec or always. The store closes it, also

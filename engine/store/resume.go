@@ -27,7 +27,7 @@ func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, e
 	if snap != nil && snap.Ceiling == 0 && st.opts.Cluster {
 		snap = nil // Of before they had one: see Ceiling.
 	}
-	if snap == nil {
+	if snap == nil || !st.agrees(snap) {
 		return found, st.removeSnapshot()
 	}
 	l := loader{st: st, snap: snap, segs: make([]*hlog.Segment, len(snap.Segments))}
@@ -166,11 +166,17 @@ func (l *loader) loadEntry(ss *Session, packed uint64, where uint32) {
 	s, t := l.segs[number], l.tables[tableNumber]
 	off := uint32(packed>>2&(1<<20-1)) * 8
 	a := record.MakeAddress(s.Slot, off)
+	place := record.Place(packed&^(1<<32-1) | packed>>22&1023)
 	if t == nil {
 		ss.head.Died(a, 0)
 		return
 	}
-	place := record.Place(packed&^(1<<32-1) | packed>>22&1023)
+	if !l.st.ownsAt(place, tableNumber, a, s.ID) {
+		if p, ok := l.st.log.Entry(a); ok {
+			ss.head.Died(a, uint32(p.Length()))
+		}
+		return
+	}
 	if !l.st.ix.Load(place, a) {
 		ss.fail(ErrIndexFull)
 		return

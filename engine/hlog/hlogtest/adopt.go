@@ -29,6 +29,7 @@ func (c *Copies) adopt(ctx context.Context, s hlog.SourceSegment) error {
 		return errOr(c.broken, ctx.Err())
 	case c.noAdopts != 0:
 		c.noAdopts--
+		c.refused++
 		c.mu.Unlock()
 		return errRefused
 	}
@@ -62,6 +63,13 @@ func errOr(a, b error) error {
 
 // RefuseAdopts lets the next n adoptions fail, all if n is negative.
 func (c *Copies) RefuseAdopts(n int) { c.set(func() { c.noAdopts = n }) }
+
+// RefusedAdopts counts adoptions that were.
+func (c *Copies) RefusedAdopts() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.refused
+}
 
 // Adopted counts the segments that were adopted.
 func (c *Copies) Adopted() int {

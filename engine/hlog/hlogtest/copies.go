@@ -40,6 +40,7 @@ type Copies struct {
 	noDrops   int
 	noAdopts  int
 	adopted   int
+	refused   int // adoptions
 	dropped   int
 	broken    error
 	closed    bool
