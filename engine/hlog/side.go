@@ -19,8 +19,7 @@ import (
 //
 // Invariants:
 //   - All seals of a side segment have number 0, which no other of a logged log has.
-//     So no watermark waits for one, no cut looks at one, and none is missed by
-//     Resume, which drops a side segment without its closing seal.
+//     So no watermark waits for one, no cut looks at one, and Resume misses none.
 //   - What is in a side segment may be shown at once: Stable says so.
 //   - Copies of a side segment count from the end of its adoption on. Until then
 //     the segment is not at rest: nothing in it is relocated, and its file stays.
