@@ -183,6 +183,34 @@ func TestABackupThatDiesDuringAnAdoptionIsReplaced(t *testing.T) {
 	})
 }
 
+func TestAnAdoptionDoesNotWaitForTheAnswerOfANodeThatIsGone(t *testing.T) {
+	c := newCluster(t, 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	c.primary(w, c.options(2))
+	h := w.head()
+	w.await(h.write(1, 10))
+	var asked, ended atomic.Bool
+	c.caller.observe(func(to view.NodeID, method string) {
+		if to == "n1" && method == MethodPut {
+			asked.Store(true)
+		}
+	})
+	c.caller.hush("n1", true)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !ended.Load() { // Until it was n1's turn.
+			w.adopt(w.side(10))
+		}
+	}()
+	eventually(t, "n1 is asked for a copy", asked.Load)
+	ended.Store(true)
+	c.members.leave("n1")
+	<-done
+	c.checkAdopted(c.find(), w.adopted)
+	c.checkCopies(w, 2)
+}
+
 func TestACorruptReplicaOfASideSegmentIsReplaced(t *testing.T) {
 	c := newCluster(t, 3, 2, testSegment)
 	w := newWriter(t, testSegment)

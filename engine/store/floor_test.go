@@ -180,7 +180,7 @@ func TestAStartFindsExactlyWhatIsOwnedAndAboveTheFloors(t *testing.T) {
 		if h.main, err = st.NewSession(); err != nil {
 			t.Fatal(err)
 		}
-		st.cleaning.Lock() // The cleaner carries what is alive over any floor.
+		st.cleaning.Lock()    // The cleaner carries what is alive over any floor.
 		var at []record.Floor // Where floors may be.
 		saved := len(at)
 		for n := range 150 {

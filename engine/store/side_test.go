@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,6 +197,34 @@ func TestASideThatWasCalledOffIsNotCopied(t *testing.T) {
 	b.close(t)
 	if n := copies.Adopted(); n > 1 { // The one that had been tried at once may still be.
 		t.Errorf("%d segments with nothing alive were copied", n)
+	}
+}
+
+func TestASideIsNotOverBeforeWhatReplacedItsRecordsIsCopied(t *testing.T) {
+	st, copies, ss := replicated(t, store.Options{SegmentBytes: 4 << 10})
+	waitFor(t, ss[0], putSealed(t, ss[0], "k", "v"))
+	b := bring(t, st)
+	b.fill(t, "s:", 1)
+	copies.Hold()
+	late := putSealed(t, ss[0], "s:0", "another") // All that was brought is dead.
+	b.ss.Close()
+	done := make(chan error, 1)
+	go func() { done <- b.side.Close(context.Background()) }()
+	await(t, "it is closed", func() bool { return b.side.Pending() > 0 })
+	for range 1000 { // It has every chance to be wrong.
+		select {
+		case err := <-done:
+			t.Fatalf("the side is over (%v), and neither its record nor what replaced it is copied; durable: %v", err, ss[0].Durable(late))
+		default:
+			runtime.Gosched()
+		}
+	}
+	copies.Flow()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if !ss[0].Durable(late) {
+		t.Error("the side is over before what replaced its record is copied")
 	}
 }
 
@@ -457,7 +486,7 @@ func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *tes
 		o.Heads = 10
 		h := &haul{t: t, o: o, adopted: map[string]int{}, brought: map[string]int{}, removed: map[string]bool{}}
 		h.open(device.NewMemory(), hlogtest.New(t, seed))
-		for life := range 1 + scale(2) {
+		for life := range 1 + scale(1) {
 			dev, next, f := h.suffer(rng, life)
 			old := h.dev
 			if err := h.st.Close(); err != nil && !t.Failed() {
@@ -507,7 +536,7 @@ func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, next *hlogt
 		mine := rand.New(rand.NewPCG(rng.Uint64(), 1))
 		all.Go(func() { h.bring(who, mine, &stop) })
 	}
-	for n := range 3 + scale(6) {
+	for n := range 2 + scale(4) {
 		annoy(h.copies, rng)
 		h.copies.RefuseAdopts(rng.IntN(3))
 		if rng.IntN(2) == 0 {
