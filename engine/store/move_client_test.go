@@ -17,6 +17,8 @@ type moveClient struct {
 	ss  *store.Session
 	rng *rand.Rand
 	seq uint64
+
+	keys []named
 }
 
 // clients lets all clients do as many random things.
@@ -29,6 +31,9 @@ func (m *move) clients(steps int, life uint64) {
 			m.t.Fatal(err)
 		}
 		c := &moveClient{m: m, n: n, ss: ss, rng: rand.New(rand.NewPCG(m.seed, uint64(n))), seq: life << 32}
+		if c.find(); len(c.keys) == 0 {
+			steps = 0
+		}
 		wg.Go(func() {
 			defer ss.Close()
 			for range steps {
@@ -72,20 +77,29 @@ func (c *moveClient) step() error {
 	return c.transact()
 }
 
-// draw gives a key of the client's in the ranges that arrive.
-func (c *moveClient) draw() (db int, name string, k store.Key) {
-	for {
-		db, name = c.rng.IntN(estateDBs), fmt.Sprintf("key:%d", c.rng.IntN(estateKeys/moveClients)*moveClients+c.n)
-		if k = c.ss.Key(db, []byte(name)); c.m.owns(k.Place) {
-			return db, name, k
-		}
-		if c.rng.IntN(200) == 0 { // There may be none of the old ones.
-			name = fmt.Sprintf("key:%d", c.rng.IntN(1<<30)*moveClients+c.n)
-			if k = c.ss.Key(db, []byte(name)); c.m.owns(k.Place) {
-				return db, name, k
+// named is a key that a client may use.
+type named struct {
+	db   int
+	name string
+}
+
+// find lists the client's keys in the ranges that arrive: of those that the source may have,
+// and new ones.
+func (c *moveClient) find() {
+	for db := range estateDBs {
+		for n := c.n; n < 100*estateKeys; n += moveClients {
+			name := fmt.Sprintf("key:%d", n)
+			if k := c.ss.Key(db, []byte(name)); c.m.owns(k.Place) && (n < estateKeys || len(c.keys) < 30) {
+				c.keys = append(c.keys, named{db, name})
 			}
 		}
 	}
+}
+
+// draw gives one of them.
+func (c *moveClient) draw() (db int, name string, k store.Key) {
+	d := c.keys[c.rng.IntN(len(c.keys))]
+	return d.db, d.name, c.ss.Key(d.db, []byte(d.name))
 }
 
 func (c *moveClient) at(db int, name string) (thing, bool) {

@@ -172,7 +172,8 @@ func (m *move) begin() {
 
 // Want is a priority pull.
 func (m *move) Want(keys []store.ArrivingKey, done func(error)) {
-	go func() {
+	a, post := m.a, m.post
+	post.wants.Go(func() {
 		ss, err := m.e.st.NewSession()
 		if err != nil {
 			done(err)
@@ -186,12 +187,15 @@ func (m *move) Want(keys []store.ArrivingKey, done func(error)) {
 				return ss.PullKeys(keys, c, 300, emit)
 			})
 			all.Add(1)
-			m.post.send(b, all.Done)
+			if !post.send(b, all.Done) {
+				done(nil) // All came on other ways meanwhile.
+				return
+			}
 		}
 		all.Wait()
-		m.a.Settle(keys...)
+		a.Settle(keys...)
 		done(nil)
-	}()
+	})
 }
 
 // pull makes one call of the source, which may have to read what is cold.
@@ -285,6 +289,8 @@ type mail struct {
 	box  []letter
 	shut bool
 	wg   sync.WaitGroup
+
+	wants sync.WaitGroup // priority pulls under way
 }
 
 type letter struct {
@@ -311,11 +317,16 @@ func newMail(t testing.TB, a *store.Arrival, seed uint64) *mail {
 	return p
 }
 
-func (p *mail) send(entries []byte, done func()) {
+// send sends a letter; false if the mail was shut.
+func (p *mail) send(entries []byte, done func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.shut {
+		return false
+	}
 	p.box = append(p.box, letter{entries: entries, done: done, again: p.rng.IntN(3)})
 	p.some.Signal()
+	return true
 }
 
 // take takes a random letter; not ok when the mail was shut and there is none.
@@ -360,4 +371,5 @@ func (p *mail) end() {
 	p.some.Broadcast()
 	p.mu.Unlock()
 	p.wg.Wait()
+	p.wants.Wait()
 }
