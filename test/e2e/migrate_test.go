@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -255,11 +256,12 @@ func harms(random *rand.Rand) (all []harm) {
 	return all
 }
 
+// Three kinds of harm of all 32, others each time; with OSTRO_HARMS=all, all of them.
 func TestAMigrationWhoseProcessesAreKilledOrStoppedLosesNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	all := harms(rand.New(rand.NewPCG(seed, 0)))
-	if testing.Short() {
+	if os.Getenv("OSTRO_HARMS") != "all" { // Each takes some seconds.
 		all = all[:3]
 	}
 	for _, h := range all {
