@@ -130,3 +130,11 @@ func bytesShort(n int64) string {
 	}
 	return threeDigits(v) + " " + units[u]
 }
+
+// many is a number with its noun.
+func many(n int, one, more string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, more)
+}

@@ -140,9 +140,9 @@ type tailwindCase struct {
 
 func (c tailwindCase) String() string {
 	if c.Offered > 0 {
-		return fmt.Sprintf("%d%% writes, %.0f/s on %d primaries", c.Writes, c.Offered, c.Primaries)
+		return fmt.Sprintf("%d%% writes, %.0f/s on %s", c.Writes, c.Offered, many(c.Primaries, "primary", "primaries"))
 	}
-	return fmt.Sprintf("%d%% writes, %d clients on %d primaries", c.Writes, c.Clients, c.Primaries)
+	return fmt.Sprintf("%d%% writes, %s on %s", c.Writes, many(c.Clients, "client", "clients"), many(c.Primaries, "primary", "primaries"))
 }
 
 func (f tailwindFlags) cases() []tailwindCase {

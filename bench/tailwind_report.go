@@ -121,19 +121,33 @@ func (o *tailwindOutcome) notes() []string {
 }
 
 func (o *tailwindOutcome) chart(where string) []byte {
-	c := plot.Bars{
-		Title:    "Replication by one-sided writes and by calls, three copies",
-		Subtitle: where, Unit: "operations per second and primary",
+	all := plot.Column{o.bars(o.Cells, tailwindRate, plot.Bars{
+		Title: "Replication by one-sided writes and by calls, three copies", Subtitle: where, Unit: "operations per second and primary",
+	})}
+	if len(o.Paced) > 0 {
+		all = append(all,
+			o.bars(o.Paced, micros(tailwindP50), plot.Bars{Title: "Median of a PUT at the same load", Subtitle: where, Unit: "µs from the moment it was due", Log: true}),
+			o.bars(o.Paced, micros(tailwindP99), plot.Bars{Title: "99th percentile of a PUT at the same load", Subtitle: where, Unit: "µs from the moment it was due", Log: true}))
 	}
+	return all.SVG()
+}
+
+// bars has a row for every case, and in it a bar for every mode.
+func (o *tailwindOutcome) bars(cells []tailwindCell, of func(tailwindRound) float64, c plot.Bars) plot.Bars {
 	for _, m := range o.Modes {
 		c.Series = append(c.Series, plot.Series{Name: m})
 	}
-	for i, cell := range o.Cells {
+	for i, cell := range cells {
 		at := i % len(o.Modes)
 		if at == 0 {
 			c.Rows = append(c.Rows, cell.String())
 		}
-		c.Series[at].Values = append(c.Series[at].Values, cell.of(tailwindRate))
+		c.Series[at].Values = append(c.Series[at].Values, cell.of(of))
 	}
-	return c.SVG()
+	return c
+}
+
+// micros turns nanoseconds into what is read more easily.
+func micros(of func(tailwindRound) float64) func(tailwindRound) float64 {
+	return func(r tailwindRound) float64 { return of(r) / 1e3 }
 }

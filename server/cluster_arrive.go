@@ -30,6 +30,15 @@ type landing struct{ *life }
 // Open serves ranges that arrive.
 func (d landing) Open(ranges view.Ranges) { d.gate.open(ranges) }
 
+// Expect has operations wait on ranges that are about to change hands.
+func (d landing) Expect(ranges view.Ranges) { d.gate.expect(ranges) }
+
+// Unexpect takes Expect back. What is known by then is shown first.
+func (d landing) Unexpect(ranges view.Ranges) {
+	d.gate.show(d.cache.Snapshot())
+	d.gate.unexpect(ranges)
+}
+
 // Shut has operations on them wait again, and returns when none is under way.
 func (d landing) Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, error) {
 	d.gate.shut(ranges)
@@ -39,14 +48,9 @@ func (d landing) Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, 
 // retract drops what others have now, for as long as the life lasts, and says so: only then may the node be
 // given it again.
 func (l *life) retract(ctx context.Context) {
-	expected := l.cache.Snapshot().Unsettled(l.self)
 	for ctx.Err() == nil {
 		changed := l.cache.Changed()
 		s := l.cache.Snapshot()
-		if come := expected.Subtract(s.Unsettled(l.self)); len(come) > 0 {
-			l.store.Arrived(migrate.Ranges(come)) // What the store was opened with and nobody served.
-			expected = expected.Subtract(come)
-		}
 		if gone := s.Leaving(l.self); len(gone) > 0 {
 			if err := l.drop(ctx, gone); err != nil && ctx.Err() == nil {
 				l.log.Warn("what others have now was not dropped; it is tried again", "why", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
 	"github.com/ostrodb/ostro/wire"
@@ -29,6 +30,9 @@ type gate struct {
 	seen     *meta.Snapshot
 	opened   view.Ranges // of what a migration brings: served, for the store knows what is missing
 	shown    view.Ranges // as arriving
+	expected view.Ranges // of another's: operations wait rather than be sent there
+	awaited  view.Ranges // as it was shown
+	sample   *store.Sample
 	changed  chan struct{}
 	watchers map[*watcher]bool
 }
@@ -74,31 +78,55 @@ func (g *gate) shut(ranges view.Ranges) {
 	g.publish(g.seen)
 }
 
+// expect has commands on another's ranges wait, for they are about to change hands.
+func (g *gate) expect(ranges view.Ranges) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expected = g.expected.Union(ranges)
+	g.publish(g.seen)
+}
+
+// unexpect takes expect back.
+func (g *gate) unexpect(ranges view.Ranges) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.expected = g.expected.Subtract(ranges)
+	g.publish(g.seen)
+}
+
+// note has front doors note the keys that they use; nil ends that.
+func (g *gate) note(s *store.Sample) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sample = s
+	g.route(g.seen)
+}
+
 // publish shows a snapshot, if that makes a difference. The caller holds mu.
 func (g *gate) publish(s *meta.Snapshot) {
 	old, arriving := g.seen, g.arriving(s)
-	same := old != nil && arriving.Equal(g.shown) && g.same(old, s)
-	g.seen, g.shown = s, arriving
-	if same {
-		return
+	same := old != nil && arriving.Equal(g.shown) && g.expected.Equal(g.awaited) && g.same(old, s)
+	g.seen, g.shown, g.awaited = s, arriving, g.expected
+	if !same {
+		g.route(s)
 	}
-	g.native.Store(nativeRouting(g.self, s, arriving))
-	g.redis.Store(redisRouting(g.self, s, arriving))
+}
+
+// route tells the front doors. The caller holds mu.
+func (g *gate) route(s *meta.Snapshot) {
+	native := nativeRouting(g.self, s, g.shown)
+	native.Sample = g.sample
+	g.native.Store(native)
+	g.redis.Store(redisRouting(g.self, s, redis.RoutingState{
+		Epoch: uint64(s.Revision), Recovering: g.shown, Expected: g.expected, Sample: g.sample, Copies: copies(g.self, s),
+	}))
 	g.notify()
 }
 
 // arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
-// and what logs of dead nodes have of it until they are replayed.
+// and what logs of other nodes have of it until they are replayed.
 func (g *gate) arriving(s *meta.Snapshot) view.Ranges {
-	inherited := s.Arriving(g.self).Subtract(incoming(s, g.self))
-	for r := range s.Replays() {
-		for _, p := range r.Parts {
-			if p.Heir == g.self && !p.Done {
-				inherited = inherited.Union(p.Ranges)
-			}
-		}
-	}
-	return inherited.Union(incoming(s, g.self).Subtract(g.opened))
+	return s.Inheriting(g.self).Union(incoming(s, g.self).Subtract(g.opened))
 }
 
 // incoming is what migrations under way bring to a node.
@@ -166,12 +194,12 @@ func (g nativeGate) Changed() <-chan struct{} {
 	return g.changed
 }
 
-func redisRouting(self view.NodeID, s *meta.Snapshot, arriving view.Ranges) *redis.Routing {
+func redisRouting(self view.NodeID, s *meta.Snapshot, state redis.RoutingState) *redis.Routing {
 	var nodes []redis.Node
 	for id, n := range s.Nodes {
 		nodes = append(nodes, redis.Node{ID: id, Address: n.RedisAddress, TLSAddress: n.RedisTLS, Alive: s.IsAlive(id)})
 	}
-	return redis.NewRouting(self, s.Map, nodes, redis.RoutingState{Epoch: uint64(s.Revision), Recovering: arriving, Copies: copies(self, s)})
+	return redis.NewRouting(self, s.Map, nodes, state)
 }
 
 // copies is how many backups a node's log has.

@@ -116,6 +116,9 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy) error {
 		im.Abort()
 		return err
 	}
+	if err := l.makeSafe(ctx, ranges); err != nil {
+		return err
+	}
 	if err := m.Recovered(ctx, g...); err != nil {
 		return err
 	}
@@ -124,9 +127,30 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy) error {
 	l.log.Info("this node has all that it inherited", "records", stats.Taken, "bytes", stats.Bytes, "took", time.Since(began).Round(time.Millisecond).String())
 	// Not to begin with it again, the change must be seen here.
 	_, err = l.cache.Wait(ctx, func(s *meta.Snapshot) bool {
-		return len(s.Arriving(l.id.Node).Intersect(ranges)) == 0
+		return len(s.Inheriting(l.id.Node).Intersect(ranges)) == 0
 	})
+	if err == nil {
+		l.store.Arrived(storeRanges(ranges))
+	}
 	return err
+}
+
+// makeSafe sees to what an import passes over because the store has it: a migration may have brought it,
+// whose source is dead now, to a segment that has no copies.
+func (l *life) makeSafe(ctx context.Context, ranges view.Ranges) error {
+	if l.adoptArrivals == nil {
+		return nil
+	}
+	return l.adoptArrivals(ctx, ranges)
+}
+
+// storeRanges are ranges as the store has them.
+func storeRanges(ranges view.Ranges) []store.Range {
+	out := make([]store.Range, 0, len(ranges))
+	for _, r := range ranges {
+		out = append(out, store.Range(r))
+	}
+	return out
 }
 
 // importer begins an import of places, once nothing of them runs here but what knows of it: a

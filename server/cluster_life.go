@@ -46,6 +46,9 @@ type life struct {
 	heir   sync.Mutex // held by who replays: of two leases in a row, one
 	// taking is held while an import of places begins, or an arrival: each knows of the other.
 	taking sync.Mutex
+	// adoptArrivals ends what still comes from the sources of migrations to these places, and returns once
+	// all that came is as safe as any write. It is set before the store counts as opened; nil: nothing comes.
+	adoptArrivals func(ctx context.Context, ranges view.Ranges) error
 }
 
 var (
@@ -116,11 +119,12 @@ func (l *life) start() error {
 		return l.why(err)
 	}
 	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
+	driver := l.newDriver()
+	l.adoptArrivals = driver.Adopt
 	close(l.opened)
 	if err := l.openDoors(); err != nil {
 		return err
 	}
-	driver := l.newDriver()
 	l.tasks.Go(func() { driver.Run(l.ctx) })
 	l.tasks.Go(func() { l.retract(l.ctx) })
 	return nil

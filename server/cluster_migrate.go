@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // origin is this node as the source of migrations.
@@ -69,6 +71,56 @@ func (o origin) Given(ctx context.Context, id migrate.ID, target view.NodeID) (m
 	return m, l.yield(ctx, m)
 }
 
+// How long keys are noted for a sample, and how many.
+const (
+	sampleFor  = 5 * time.Millisecond
+	sampleKeys = 4096
+)
+
+// Sample notes which keys of a migration clients use.
+func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID) error {
+	l, err := o.opened()
+	if err != nil {
+		return err
+	}
+	s, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].ID == id })
+	if err != nil {
+		return err
+	}
+	if err := l.gives(s.Migrations[id], id, target); err != nil {
+		return err
+	}
+	sample := store.NewSample(migrate.Ranges(s.Migrations[id].Ranges), sampleKeys)
+	l.gate.note(sample)
+	pauseFor(ctx, sampleFor)
+	l.gate.note(nil)
+	l.yields.keep(id, sample.Keys())
+	return nil
+}
+
+// Sampled are the keys that were noted.
+func (o origin) Sampled(id migrate.ID) []store.ArrivingKey {
+	l, err := o.opened()
+	if err != nil {
+		return nil
+	}
+	return l.yields.kept(id)
+}
+
+// Returned waits until this node knows that a migration from it was undone.
+func (o origin) Returned(ctx context.Context, id migrate.ID) error {
+	l, err := o.opened()
+	if err != nil {
+		return err
+	}
+	s, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Moving })
+	if err != nil {
+		return err
+	}
+	l.gate.show(s)
+	return nil
+}
+
 // gives says why a migration is not one from this node to the target.
 func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error {
 	switch {
@@ -76,6 +128,8 @@ func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error 
 		return fmt.Errorf("there is no migration %d", id)
 	case m.Source != l.self || m.Target != target:
 		return fmt.Errorf("migration %d goes from %s to %s, not from %s to %s", id, m.Source, m.Target, l.self, target)
+	case m.Stage != meta.Wanted && m.SourceLog != l.id.Log:
+		return fmt.Errorf("migration %d is of a log that %s does not have any more", id, l.self) // It must not say that there is nothing.
 	}
 	return nil
 }
@@ -107,13 +161,31 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 	if m = seen.Migrations[id]; m.Stage != meta.Moving {
 		return m, fmt.Errorf("migration %d is %s", id, m.Stage)
 	}
-	return m, nil
+	return m, l.gives(m, id, target)
 }
 
 // yields remembers which migrations this life has yielded to, so that a pull need not find out again.
 type yields struct {
 	mu   sync.Mutex
 	done map[migrate.ID]bool
+	last migrate.ID // that was sampled
+	keys []store.ArrivingKey
+}
+
+// keep keeps a migration's sample, in the place of another's.
+func (y *yields) keep(id migrate.ID, keys []store.ArrivingKey) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.last, y.keys = id, keys
+}
+
+func (y *yields) kept(id migrate.ID) []store.ArrivingKey {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.last != id {
+		return nil
+	}
+	return y.keys
 }
 
 func (y *yields) has(id migrate.ID) bool {

@@ -236,6 +236,7 @@ func dieAt(t *testing.T, victim string, step migrate.Step) {
 		return settled(s) && !s.IsAlive(view.NodeID(victim)) && s.Migrations[m.ID].Stage.Ended()
 	})
 	k.beyond(100)
+	c = w.client(w.all()...)
 	w.check(c, 0, 500)
 	w.start(victim)
 	w.await("it is back", func(s *meta.Snapshot) bool { return settled(s) && s.IsAlive(view.NodeID(victim)) })

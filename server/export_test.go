@@ -3,7 +3,12 @@ package server
 import (
 	"context"
 	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
 )
+
+// Engine is the node's store, as long as it serves.
+func (n *Node) Engine() *store.Store { return n.store.Load() }
 
 // Drop ends a node as a kill does: nothing is said to anybody, its lease ends by itself, and its
 // store has what lies in its files.

@@ -47,9 +47,10 @@ func sampleLines() Lines {
 
 func TestChartsMatchTheirGoldenFiles(t *testing.T) {
 	for name, got := range map[string][]byte{
-		"bars.svg":  sampleBars().SVG(),
-		"log.svg":   sampleLog().SVG(),
-		"lines.svg": sampleLines().SVG(),
+		"bars.svg":   sampleBars().SVG(),
+		"log.svg":    sampleLog().SVG(),
+		"lines.svg":  sampleLines().SVG(),
+		"column.svg": Column{sampleBars(), sampleLog(), sampleLines()}.SVG(),
 	} {
 		path := filepath.Join("testdata", name)
 		if *update {
@@ -68,7 +69,7 @@ func TestChartsMatchTheirGoldenFiles(t *testing.T) {
 }
 
 func TestChartsAreWellFormedXML(t *testing.T) {
-	for _, chart := range [][]byte{sampleBars().SVG(), sampleLog().SVG(), sampleLines().SVG(), Bars{}.SVG(), Bars{Log: true}.SVG(), Lines{}.SVG()} {
+	for _, chart := range [][]byte{sampleBars().SVG(), sampleLog().SVG(), sampleLines().SVG(), Bars{}.SVG(), Bars{Log: true}.SVG(), Lines{}.SVG(), Column{}.SVG(), Column{sampleLog(), sampleLines()}.SVG()} {
 		d := xml.NewDecoder(bytes.NewReader(chart))
 		for {
 			if _, err := d.Token(); err == io.EOF {

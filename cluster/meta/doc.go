@@ -1,6 +1,6 @@
 // Package meta keeps in etcd what a cluster must agree on: its nodes and their
 // leases, tables, the map of ranges to owners with all views, logs and their replica
-// versions, lineage, recoveries, settings.
+// versions, migrations, recoveries, settings.
 //
 //	PREFIX/settings            Settings
 //	PREFIX/secret              what nodes prove themselves with to each other
@@ -10,8 +10,11 @@
 //	PREFIX/logs/LOG            Log
 //	PREFIX/tables/ID           Table
 //	PREFIX/counters/table      the last table's number
-//	PREFIX/lineage/S/T/PLACE   Lineage
+//	PREFIX/counters/migration  the last migration's number
+//	PREFIX/migrations/ID       Migration: all that go on, and the last that have ended
+//	PREFIX/moves/ID            MigrationProgress, while it goes on
 //	PREFIX/recoveries/LOG      Recovery
+//	PREFIX/returns/ID          Recovery of what a living node returns, by migration
 //	PREFIX/coordinator/LEASE   who is, or wants to be, coordinator
 //	PREFIX/marks/ID            Marks of a node
 //	PREFIX/wishes/ID           Wish of an operator, for the coordinator
@@ -26,6 +29,10 @@
 //   - A node's ranges are given to heirs only while its alive key is gone, and
 //     the key is gone only after the node's own Lease has ended by the node's
 //     own clock.
+//   - All that was acknowledged of a place is in its owner's log, in those that the owner is to
+//     replay parts of, and in that of the source of a migration to it, from their floors on.
+//   - A log that has records of an earlier time of a place has a floor above them before its
+//     node is given the place again.
 //
 // etcd is on no data path: readers use a Cache, whose snapshot stays while etcd is away.
 package meta

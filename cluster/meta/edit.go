@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -35,6 +36,13 @@ type edit struct {
 	compares []clientv3.Cmp
 	ops      []clientv3.Op
 	needed   map[string]bool
+	logs     map[record.LogID]stagedLog
+}
+
+// stagedLog is a log as a transaction writes it, and which of its operations does.
+type stagedLog struct {
+	Log
+	op int
 }
 
 // need makes the transaction depend on a key being as it was seen, or as absent.
@@ -53,6 +61,28 @@ func (e *edit) put(key string, value any, opts ...clientv3.OpOption) error {
 	}
 	e.need(key)
 	e.ops = append(e.ops, clientv3.OpPut(e.prefix+key, string(text), opts...))
+	return nil
+}
+
+// log returns a log as it is after what the transaction does so far.
+func (e *edit) log(id record.LogID) Log {
+	if l, staged := e.logs[id]; staged {
+		return l.Log
+	}
+	return e.seen.Logs[id]
+}
+
+// putLog writes a log, and may do so again: etcd wants each key once in a transaction.
+func (e *edit) putLog(l Log) error {
+	if err := e.put(keyLog(l.ID), l); err != nil {
+		return err
+	}
+	last := len(e.ops) - 1
+	if was, again := e.logs[l.ID]; again {
+		e.ops[was.op] = e.ops[last]
+		e.ops, last = e.ops[:last], was.op
+	}
+	e.logs[l.ID] = stagedLog{l, last}
 	return nil
 }
 
@@ -80,7 +110,7 @@ func (s *Store) change(ctx context.Context, f *fence, plan func(*edit) error) (*
 		if err != nil {
 			return nil, 0, err
 		}
-		e := &edit{seen: seen, prefix: s.prefix, needed: map[string]bool{}}
+		e := &edit{seen: seen, prefix: s.prefix, needed: map[string]bool{}, logs: map[record.LogID]stagedLog{}}
 		if err := s.stands(f, seen); err != nil {
 			return seen, 0, err
 		}

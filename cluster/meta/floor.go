@@ -54,10 +54,10 @@ func (m *Member) Retracted(ctx context.Context, ranges view.Ranges, batch record
 
 // leave notes that a log has records of ranges that nobody needs any more.
 func (e *edit) leave(log record.LogID, ranges view.Ranges) error {
-	l, known := e.seen.Logs[log]
-	if !known || l.Retired {
+	l := e.log(log)
+	if l.ID != log || l.Retired {
 		return nil
 	}
 	l.Leaving = l.Leaving.Union(ranges)
-	return e.put(keyLog(log), l)
+	return e.putLog(l)
 }

@@ -133,13 +133,26 @@ type Share struct {
 // replayed together, and so must not be told apart afterwards.
 func (m *Member) Recovered(ctx context.Context, shares ...Share) error {
 	return m.change(ctx, func(e *edit) error {
-		for _, s := range shares {
+		for _, s := range merged(shares) {
 			if err := e.recovered(m.Node.ID, s); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// merged makes one share of all that are of the same replay.
+func merged(shares []Share) (all []Share) {
+	for _, s := range shares {
+		i := slices.IndexFunc(all, func(o Share) bool { return o.Log == s.Log && o.Return == s.Return })
+		if i < 0 {
+			all = append(all, s)
+		} else {
+			all[i].Ranges = all[i].Ranges.Union(s.Ranges)
+		}
+	}
+	return all
 }
 
 func (e *edit) recovered(heir view.NodeID, s Share) error {

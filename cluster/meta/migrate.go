@@ -119,9 +119,9 @@ func (e *edit) move(m Migration) error {
 	}
 	e.need(keyAlive(m.Target))
 	e.need(keyNode(m.Target))
-	log := e.seen.Logs[m.TargetLog]
+	log := e.log(m.TargetLog)
 	log.Floors = raised(log.Floors, Floor{Ranges: m.Ranges, Batch: m.From, Segment: m.FromSegment})
-	if err := e.put(keyLog(m.TargetLog), log); err != nil {
+	if err := e.putLog(log); err != nil {
 		return err
 	}
 	if err := e.putMap(next); err != nil {

@@ -15,10 +15,11 @@ import (
 // Stage is how far a migration has come.
 //
 //	wanted ── Move ── moving ── CompleteMigration ── done
-//	  │                 ├── Return ── returning ── all heirs have it ── cancelled
-//	  │                 ├── its source dies: done, the target replays the source's log
-//	  │                 └── its target dies: failed, the source replays the target's log
+//	  │                 └── Return ── returning ── the source has replayed it ── cancelled
 //	  └── cancelled, failed
+//
+// From moving on the death of either side ends it: the other one has the ranges and replays the
+// dead one's log. So it is done if the source dies, and failed if the target does.
 type Stage string
 
 const (

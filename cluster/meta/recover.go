@@ -47,23 +47,17 @@ func (e *edit) recover(dead view.NodeID, heirs []view.NodeID) (Recovery, error) 
 func (e *edit) endMigrations(r *Recovery) (m view.Map, moves []view.Move, err error) {
 	m = e.seen.Map
 	for _, mig := range e.seen.AllMigrations() {
-		switch {
-		case mig.Stage.Ended(), mig.Source != r.Node && mig.Target != r.Node:
+		if mig.Stage.Ended() || mig.Source != r.Node && mig.Target != r.Node {
 			continue
-		case mig.Stage == Wanted:
+		}
+		if mig.Stage == Wanted {
 			err = e.end(mig, Failed, fmt.Sprintf("%s died before it began", r.Node))
-		case mig.Stage == Moving && mig.Source == r.Node:
-			r.Parts = append(r.Parts, Part{Heir: mig.Target, Ranges: mig.Ranges})
-			err = e.end(mig, Done, fmt.Sprintf("%s died: %s replays its log", mig.Source, mig.Target))
-		case mig.Stage == Moving:
-			move := view.Move{Ranges: mig.Ranges, From: mig.Target, To: mig.Source}
-			r.Parts = append(r.Parts, Part{Heir: mig.Source, Ranges: mig.Ranges})
-			moves = append(moves, move)
-			if m, err = m.Apply(move); err == nil {
-				err = e.end(mig, Failed, fmt.Sprintf("%s died: %s replays its log", mig.Target, mig.Source))
+		} else {
+			var move *view.Move
+			if move, err = e.endMigration(r, mig); err == nil && move != nil {
+				moves = append(moves, *move)
+				m, err = m.Apply(*move)
 			}
-		case mig.Target == r.Node: // Returning
-			err = e.endReturn(r, mig)
 		}
 		if err != nil {
 			return m, nil, err
@@ -72,21 +66,34 @@ func (e *edit) endMigrations(r *Recovery) (m view.Map, moves []view.Move, err er
 	return m, moves, nil
 }
 
-// endReturn makes what is left of a return a part of the recovery of its log.
-func (e *edit) endReturn(r *Recovery, m Migration) error {
-	for _, p := range e.seen.Returns[m.ID].Parts {
-		if !p.Done {
-			r.Parts = append(r.Parts, p)
-		}
+// endMigration ends one that has begun, with the death of one of its nodes. The other takes part in
+// the recovery, and gets the ranges unless it has them.
+func (e *edit) endMigration(r *Recovery, m Migration) (*view.Move, error) {
+	other, stage := m.Target, Done
+	if m.Target == r.Node {
+		other, stage = m.Source, Failed
 	}
-	e.delete(keyReturn(m.ID))
-	return e.end(m, Cancelled, fmt.Sprintf("%s died as it returned what it had: others replay its log", m.Target))
+	if m.Stage == Returning {
+		e.delete(keyReturn(m.ID))
+	}
+	r.Parts = append(r.Parts, Part{Heir: other, Ranges: m.Ranges})
+	if err := e.end(m, stage, fmt.Sprintf("%s died: %s replays its log", r.Node, other)); err != nil {
+		return nil, err
+	}
+	owner := m.Target
+	if m.Stage == Returning {
+		owner = m.Source
+	}
+	if owner == other {
+		return nil, nil
+	}
+	return &view.Move{Ranges: m.Ranges, From: owner, To: other}, nil
 }
 
 func (e *edit) writeRecovery(r Recovery, moves []view.Move, next view.Map) error {
-	retired := e.seen.Logs[r.Log]
+	retired := e.log(r.Log)
 	retired.Retired = true
-	if err := e.put(keyLog(r.Log), retired); err != nil {
+	if err := e.putLog(retired); err != nil {
 		return err
 	}
 	// What the dead node was to replay for others, its heirs replay.

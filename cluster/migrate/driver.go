@@ -53,6 +53,10 @@ func (o Options) withDefaults() Options {
 type Gate interface {
 	// Open serves ranges that arrive.
 	Open(ranges view.Ranges)
+	// Expect has operations wait on ranges that are another's and about to change hands, or have been this node's and just
+	// did: the other may not know yet, and would send clients back. Unexpect takes that back.
+	Expect(ranges view.Ranges)
+	Unexpect(ranges view.Ranges)
 	// Shut has operations on them wait again. When it returns nobody executes on them, and all that was
 	// is in every copy of the log, whose last batch it returns.
 	Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, error)
@@ -100,6 +104,33 @@ func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 			delete(d.moves, m.ID)
 		})
 	}
+}
+
+// Adopt is for who replays the log of a source that died: it returns when nothing of the ranges is imported by a
+// migration any more, and all that was is as safe as any write. The source's log is not needed for it then.
+func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
+	d.mu.Lock()
+	var some []*move
+	for _, m := range d.moves {
+		if len(m.ranges.Intersect(ranges)) > 0 {
+			some = append(some, m)
+		}
+	}
+	d.mu.Unlock()
+	for _, m := range some {
+		select {
+		case <-m.quiet:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if m.arrival == nil {
+			continue
+		}
+		if err := m.arrival.Adopt(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Metrics count what a driver does.

@@ -14,6 +14,7 @@ import (
 const (
 	methodSample   = "migrate.sample"
 	methodTransfer = "migrate.transfer"
+	methodReturned = "migrate.returned"
 	methodPull     = "migrate.pull"
 	methodKeys     = "migrate.keys"
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -32,11 +33,12 @@ const (
 
 // move is one migration, as its target carries it out. Only run's goroutine changes it, but for what is atomic.
 type move struct {
-	d    *Driver
-	o    *Options
-	id   ID
-	want meta.Migration // as it was seen last
-	log  *slog.Logger
+	d      *Driver
+	o      *Options
+	id     ID
+	ranges view.Ranges
+	want   meta.Migration // as it was seen last
+	log    *slog.Logger
 
 	at       stage
 	began    time.Time
@@ -47,6 +49,7 @@ type move struct {
 	pulls    *pulls
 	priority *priority
 
+	quiet          chan struct{} // closed when nothing is imported any more
 	now            atomic.Pointer[stage]
 	waitsFor       atomic.Pointer[string]
 	bytes, records atomic.Int64
@@ -56,7 +59,7 @@ type move struct {
 
 func newMove(d *Driver, m meta.Migration) *move {
 	mv := &move{
-		d: d, o: &d.o, id: m.ID, want: m, began: time.Now(), priority: newPriority(),
+		d: d, o: &d.o, id: m.ID, ranges: m.Ranges, want: m, began: time.Now(), priority: newPriority(), quiet: make(chan struct{}),
 		log: d.o.Log.With("migration", m.ID, "source", string(m.Source)),
 	}
 	mv.enter(queued)
@@ -138,6 +141,7 @@ func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
 		changed := m.o.Cache.Changed()
 		now, there := m.o.Cache.Snapshot().Migrations[m.id]
 		switch {
+		case there && now.Stage == meta.Returning && m.at == returning:
 		case !there, now.Stage != meta.Wanted && now.Stage != meta.Moving:
 			stop(errEnded)
 		case now.Cancel && m.at != returning:

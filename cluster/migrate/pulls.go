@@ -274,6 +274,10 @@ func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
 		}
 		ask.Cursor = got.Cursor
 	}
+	// Who looked for them before they came must be through: it would take settled for absent.
+	through := make(chan struct{})
+	p.m.o.Store.AfterGuards(func() { close(through) })
+	<-through
 	p.m.arrival.Settle(list...)
 	return nil
 }

@@ -117,3 +117,35 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, take func(*store.Session
 		}
 	}
 }
+
+// sendKeys sends the entries of keys in parts of an answer.
+func (s *Shelf) sendKeys(ctx context.Context, c *peer.Call, list []store.ArrivingKey) error {
+	if len(list) == 0 {
+		return nil
+	}
+	r, err := s.borrow()
+	if err != nil {
+		return err
+	}
+	defer s.giveBack(r)
+	for at := (store.PullCursor{}); ; {
+		var part []byte
+		r.ss.Begin()
+		next, st := r.ss.PullKeys(list, at, partBytes, func(entry []byte) { part = append(part, entry...) })
+		r.ss.End()
+		switch st {
+		case store.OK:
+		case store.Cold:
+			err = r.ss.Fetch(ctx)
+		default:
+			err = r.ss.Err()
+		}
+		if err == nil && len(part) > 0 {
+			err = c.Send(yielded{}, part)
+		}
+		if err != nil || st == store.OK && next == (store.PullCursor{}) {
+			return err
+		}
+		at = next
+	}
+}

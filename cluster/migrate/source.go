@@ -17,8 +17,13 @@ type Origin interface {
 	// Yield gives the ranges of a migration away, unless that was done, and returns when nobody executes on them
 	// here any more and all that was executed is in every copy of the log. It may be asked again.
 	Yield(ctx context.Context, id ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error)
+	// Sample notes for a moment which keys of a migration clients use; Sampled are those.
+	Sample(ctx context.Context, id ID, target view.NodeID) error
+	Sampled(id ID) []store.ArrivingKey
 	// Given returns a migration whose ranges this node has yielded.
 	Given(ctx context.Context, id ID, target view.NodeID) (meta.Migration, error)
+	// Returned waits until the node knows that a migration from it was undone.
+	Returned(ctx context.Context, id ID) error
 	// Shelf is what is read from, or why there is nothing.
 	Shelf() (*Shelf, error)
 }
@@ -31,7 +36,9 @@ func NewSource(o Origin) *Source { return &Source{o} }
 
 // Handle answers the calls that come to s.
 func (s *Source) Handle(to *peer.Server) {
+	to.Handle(methodSample, s.sample)
 	to.Handle(methodTransfer, s.transfer)
+	to.Handle(methodReturned, s.returned)
 	// Targets have lines for these.
 	to.HandleInOrder(methodPull, s.pull)
 	to.HandleInOrder(methodKeys, s.keys)
@@ -64,8 +71,29 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
 		return nil, nil, err
 	}
+	if err := shelf.sendKeys(ctx, c, s.origin.Sampled(m.ID)); err != nil {
+		return nil, nil, err
+	}
 	share := m.Ranges.Fraction() / max(1e-9, shelf.share())
 	return yielded{Ceiling: shelf.store.Ceiling(), Bytes: int64(share * float64(shelf.store.Metrics().LiveBytes))}, nil, nil
+}
+
+// sample notes what clients use. It goes with what is yielded: what it is now may be another thing by then.
+func (s *Source) sample(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask transfer
+	if err := c.Bind(&ask); err != nil {
+		return nil, nil, err
+	}
+	return nil, nil, s.origin.Sample(ctx, ask.ID, c.From)
+}
+
+// returned answers when the source knows that it has the ranges back.
+func (s *Source) returned(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask transfer
+	if err := c.Bind(&ask); err != nil {
+		return nil, nil, err
+	}
+	return nil, nil, s.origin.Returned(ctx, ask.ID)
 }
 
 // partBytes is about how much goes in one part of an answer.

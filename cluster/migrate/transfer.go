@@ -18,6 +18,8 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	if err := m.halt(ctx, BeforeTransfer); err != nil {
 		return yielding, err
 	}
+	m.o.Gate.Expect(m.want.Ranges)
+	defer m.o.Gate.Unexpect(m.want.Ranges) // From then on etcd says so, or it failed.
 	if m.o.HaltAt == AfterTransfer {
 		// Its answer is not heard: the source has written to etcd, and nobody serves.
 		_, _ = m.ask(ctx)
@@ -154,12 +156,27 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 	if err != nil {
 		return returning, err
 	}
+	m.o.Gate.Expect(m.want.Ranges)
+	defer m.o.Gate.Unexpect(m.want.Ranges)
 	if err := member.Return(ctx, m.id, meta.Plan{Cut: last, Roster: m.o.Roster()}); err != nil {
 		return returning, err
 	}
 	m.log.Info("what came was returned to the source", "batch", last)
 	_, err = m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Moving })
-	return over, err
+	if err != nil {
+		return returning, err
+	}
+	m.awaitSource(ctx)
+	return over, nil
+}
+
+// awaitSource waits until the source knows that it has the ranges back, if it can be asked.
+func (m *move) awaitSource(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, silent/2)
+	defer cancel()
+	if _, err := m.o.Peers.Call(ctx, m.want.Source, methodReturned, transfer{ID: m.id}, nil, nil); err != nil {
+		m.log.Warn("the source did not say that it knows of the return", "why", err)
+	}
 }
 
 // stopPulls lets operations go that wait for keys. The gate holds them now.
@@ -173,13 +190,16 @@ func (m *move) stopPulls() {
 }
 
 // leave ends the arrival once the ranges do not arrive any more: they have come, or the source has died and this
-// node has replayed its log instead, or they are another's again. Until then operations wait.
+// node has replayed its log instead, or they are another's again, who has replayed this one's. Until then
+// what the arrival knows of deleted keys is needed, and operations wait.
 func (m *move) leave(ctx context.Context) {
 	if m.pulls != nil {
 		m.pulls.close()
 	}
+	close(m.quiet)
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
-		return len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0
+		now, there := s.Migrations[m.id]
+		return (!there || now.Stage.Ended()) && len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0
 	})
 	if err != nil {
 		return

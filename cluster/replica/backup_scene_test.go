@@ -57,7 +57,7 @@ func (x *text) took(n int) {
 // batch adds puts and a seal.
 func (x *text) batch(n record.BatchID, puts int, closed bool) *text {
 	for i := range puts {
-		key := fmt.Sprintf("key-%d-%d-%d", x.id, n, i)
+		key := fmt.Sprintf("key-%d-%d-%d-%d", x.id, n, len(x.batches), i) // Side segments have no n.
 		h := record.Header{Type: record.TypePut, Version: uint64(n)<<8 | uint64(i)}
 		if i%5 == 4 {
 			h.Type = record.TypeTombstone

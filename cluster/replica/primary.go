@@ -179,7 +179,7 @@ func (p *Primary) Sealed(id record.SegmentID, _, to uint32, _ record.BatchID, cl
 		panic(fmt.Sprintf("replica: segment %d was sealed before it was opened", id))
 	}
 	if closed {
-		g.closed.Store(true)
+		g.end.Store(to)
 	}
 	g.sealed.Store(to)
 	copies := *g.copies.Load()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/ostrodb/ostro/engine/hlog"
 )
@@ -21,6 +22,8 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 	ctx, cancel := p.bound(ctx)
 	defer cancel()
 	m := p.o.Members()
+	ctx, stop := p.whileThere(ctx, m)
+	defer stop()
 	var lacking error
 	for _, c := range p.adoptees(segs) {
 		if err := p.thicken(ctx, c, m, false); err != nil {
@@ -36,6 +39,31 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 		return fmt.Errorf("adopt %d side segments: %w", len(segs), errors.Join(err, context.Cause(ctx)))
 	}
 	return nil
+}
+
+var errLeft = errors.New("a node that could have taken a copy has gone")
+
+// whileThere ends a context when a member has gone: nobody waits for its answer then.
+func (p *Primary) whileThere(ctx context.Context, m Membership) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for changed := m.Changed; ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+			now := p.o.Members()
+			for _, n := range m.Living {
+				if !has(now.Living, n.ID) {
+					cancel(errLeft)
+				}
+			}
+			changed = now.Changed
+		}
+	})
+	return ctx, func() { cancel(nil); watch.Wait() }
 }
 
 // adoptees are those of segs that are not part of the log yet.

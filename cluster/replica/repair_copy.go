@@ -164,7 +164,9 @@ func (p *Primary) putAt(ctx context.Context, c *closedSegment, node view.NodeID)
 	defer p.mu.Unlock()
 	c.holders = append(slices.Clone(c.holders), node)
 	c.partly = slices.DeleteFunc(c.partly, func(n view.NodeID) bool { return n == node })
-	p.books.counts.copied++
-	p.books.counts.copiedBytes += uint64(c.End)
+	if !c.adopting {
+		p.books.counts.copied++
+		p.books.counts.copiedBytes += uint64(c.End)
+	}
 	return nil
 }

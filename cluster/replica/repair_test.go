@@ -302,6 +302,9 @@ func damage(t *testing.T, path string) {
 // unless it finds every batch up to acknowledged. Nothing is fenced: the log goes on.
 func (c *cluster) recoverable(random *rand.Rand, acknowledged record.BatchID, w *writer) {
 	c.t.Helper()
+	w.mu.Lock()
+	adopted := slices.Clone(w.adopted)
+	w.mu.Unlock()
 	for {
 		version, copies, backups := c.book.state()
 		may := copies - 1
@@ -331,6 +334,7 @@ func (c *cluster) recoverable(random *rand.Rand, acknowledged record.BatchID, w 
 			continue // The log has changed meanwhile, or somebody died.
 		}
 		f.Version = version
+		c.checkAdopted(f, adopted)
 		cut, err := f.Cut()
 		if err != nil || cut < acknowledged {
 			c.t.Errorf("a recovery that asks %v (version %d, %d copies) finds batches up to %d (%v); %d was acknowledged\nroster %+v\n%+v",
@@ -400,6 +404,16 @@ func TestNothingAcknowledgedIsLostWhileBackupsDieAndReturn(t *testing.T) {
 				}
 			})
 		}
+		writers.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+					w.adopt(w.side(1 + i%50))
+				}
+			}
+		})
 		rounds := 10
 		if testing.Short() {
 			rounds = 5
@@ -435,6 +449,6 @@ func TestNothingAcknowledgedIsLostWhileBackupsDieAndReturn(t *testing.T) {
 		}
 		c.settled(w, 2)
 		c.checkCopies(w, 2)
-		t.Logf("%d batches, version %d", written.Load(), w.p.Metrics().Version)
+		t.Logf("%d batches, %d side segments, version %d", written.Load(), len(w.adopted), w.p.Metrics().Version)
 	})
 }

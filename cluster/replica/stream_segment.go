@@ -20,7 +20,7 @@ type openSegment struct {
 	memory []byte
 
 	sealed atomic.Uint32 // the end of its last seal
-	closed atomic.Bool   // that is its last; set before sealed
+	end    atomic.Uint32 // that of its closing seal, 0 until it has one; set before sealed
 
 	copies atomic.Pointer[[]*stream] // replaced as a whole, under the primary's mu
 
@@ -67,8 +67,9 @@ func (g *openSegment) look(w *watermark, to uint32) (moved, finished bool) {
 		return false, false
 	}
 	from, sealed := g.counted.Load(), g.sealed.Load()
-	// What follows is the last look at the memory when the closing seal is in it.
-	finished = to == sealed && g.closed.Load() && !g.finished
+	// What follows is the last look at the memory when the closing seal is in it. The head may be about to say so: what
+	// was sealed before that is not the end.
+	finished = to == g.end.Load() && !g.finished
 	g.finished = g.finished || finished
 	found := sealsIn(g.memory[from:sealed], to-from)
 	g.sum = crc32.Update(g.sum, castagnoliTable, g.memory[from:from+found.end])

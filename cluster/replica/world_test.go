@@ -143,6 +143,7 @@ type writer struct {
 	segments map[record.SegmentID][]byte
 	ends     map[record.SegmentID]uint32 // of seals
 	closed   map[record.SegmentID]hlog.SourceSegment
+	adopted  []record.SegmentID // side segments
 }
 
 func newWriter(t testing.TB, segmentBytes int) *writer {

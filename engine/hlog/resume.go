@@ -20,6 +20,8 @@ import (
 // all are synced before the first one is cut. A death in between changes
 // nothing: the batch that was missing still is. Afterwards numbers are drawn
 // again from there on, so none of what was dropped may ever be seen again.
+//
+// Of side segments, which have no numbers, all counts that is whole.
 func (l *Log) Resume(found []Found) ([]Found, error) {
 	safe, err := l.safe()
 	if err != nil {
@@ -109,15 +111,14 @@ func (l *Log) end(t *tail, buf []byte, last record.BatchID) error {
 		}
 	}
 	l.tell(t)
-	if t.ext.End == 0 || t.unfinishedSide() {
-		t.ext.End = 0
+	if t.ext.End == 0 {
 		l.SkipTo(t.ID + 1)
 		t.Close()
 		return l.opts.Device.Remove(t.ID)
 	}
 	if !t.ext.Closed {
 		var seal [record.SealBytes]byte
-		t.ext.Chain.PutSeal(seal[:], last, true)
+		t.ext.Chain.PutSeal(seal[:], t.lastOf(last), true)
 		if _, err := t.file.WriteAt(seal[:], int64(t.ext.End)); err != nil {
 			return err
 		}
@@ -125,9 +126,14 @@ func (l *Log) end(t *tail, buf []byte, last record.BatchID) error {
 	return t.file.Sync()
 }
 
-// unfinishedSide tells whether the tail is a side segment that was being written: nobody
-// counts on it, for what it brought is where it came from.
-func (t *tail) unfinishedSide() bool { return t.ext.Batch == 0 && !t.ext.Closed }
+// lastOf is the number of the closing seal of a tail in a log whose last batch is last. In
+// a side segment, whose batches have none, it has none either.
+func (t *tail) lastOf(last record.BatchID) record.BatchID {
+	if t.ext.Batch == 0 {
+		return 0
+	}
+	return last
+}
 
 // cut leaves the batches after last out.
 func (t *tail) cut(buf []byte, last record.BatchID) error {

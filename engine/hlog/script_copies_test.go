@@ -110,6 +110,23 @@ func (s *script) drop(t *testing.T, d *datadriven.TestData) error {
 }
 
 func (c *copier) Adopt(_ context.Context, segs ...SourceSegment) error {
-	c.say("side segments %v are adopted elsewhere", segs)
+	for _, g := range segs {
+		c.say("side segment %d is adopted elsewhere: %d bytes, batch %d", g.ID, g.End, g.Batch)
+	}
 	return nil
+}
+
+// adoptSides adopts all side segments that wait for it.
+func (s *script) adoptSides() (string, error) {
+	some := s.log.sides.first(len(s.log.sides.queue))
+	if len(some) == 0 {
+		return "none waits\n", nil
+	}
+	err := s.log.adoptSides(some)
+	s.log.sides.tried(some, err)
+	out := ""
+	for _, seg := range some {
+		out += fmt.Sprintf("segment %d at rest: %v, copies count: %v\n", seg.ID, s.log.AtRest(seg), seg.Held())
+	}
+	return out, err
 }

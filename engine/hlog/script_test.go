@@ -36,6 +36,8 @@ import (
 //	prepare [spares=1] [reserve=1]         opens segments elsewhere
 //	copied to=3                            all batches up to 3 are in every copy
 //	drop seg=1                             its copies do not count any more
+//	side                                   opens a side; append, fill, seal and rotate take side
+//	adopt                                  what the adopting goroutine has to do
 //	dump
 type script struct {
 	log    *Log
@@ -45,6 +47,7 @@ type script struct {
 	guards map[string]*epoch.Guard
 	notes  strings.Builder
 	copier *copier
+	side   *Side
 }
 
 func TestSegmentsGoWhereTheScriptsSay(t *testing.T) {
@@ -99,6 +102,12 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (string, error) {
 		return s.copied(t, d)
 	case "drop":
 		return "", s.drop(t, d)
+	case "side":
+		side, err := s.log.NewSide()
+		s.side = side
+		return "", err
+	case "adopt":
+		return s.adoptSides()
 	case "freeze", "flush", "evict", "remove":
 		return s.change(t, d)
 	case "enter", "leave":
@@ -157,6 +166,9 @@ func (s *script) start(first record.SegmentID) (err error) {
 }
 
 func (s *script) head(t *testing.T, d *datadriven.TestData) *Head {
+	if d.HasArg("side") {
+		return s.side.Head()
+	}
 	n := 0
 	d.MaybeScanArgs(t, "head", &n)
 	if n == len(s.log.heads) {
@@ -209,7 +221,7 @@ func (s *script) settle() (string, error) {
 	out := ""
 	for len(s.log.settle) > 0 {
 		seg := <-s.log.settle
-		if !s.log.AtRest(seg) {
+		if !s.log.Spillable(seg) {
 			return out, fmt.Errorf("segment %d is still copied from", seg.ID) // settleLoop would wait.
 		}
 		if err := s.log.settleSegment(seg); err != nil {

@@ -19,8 +19,7 @@ import (
 //
 // Invariants:
 //   - All seals of a side segment have number 0, which no other of a logged log has.
-//     So no watermark waits for one, no cut looks at one, and none is missed by
-//     Resume, which drops a side segment without its closing seal.
+//     So no watermark waits for one, no cut looks at one, and Resume misses none.
 //   - What is in a side segment may be shown at once: Stable says so.
 //   - Copies of a side segment count from the end of its adoption on. Until then
 //     the segment is not at rest: nothing in it is relocated, and its file stays.
@@ -213,7 +212,8 @@ func (l *Log) adoptLoop() {
 }
 
 // adoptSides makes closed side segments part of the log. Those in which nothing is alive,
-// as when a migration was called off, need no copies.
+// as when a migration was called off, need no copies: but what took the place of their
+// records does.
 func (l *Log) adoptSides(some []*Segment) error {
 	if err := l.syncHeads(); err != nil {
 		return err
@@ -228,6 +228,12 @@ func (l *Log) adoptSides(some []*Segment) error {
 	if len(live) > 0 {
 		if err := l.opts.Replicator.Adopt(l.ctx, live...); err != nil {
 			return err
+		}
+	}
+	if len(live) < len(some) {
+		l.SealAll()
+		if !l.awaitCopied(l.Last(), l.stop) {
+			return errors.New("what took the place of their records is not copied")
 		}
 	}
 	for _, s := range some {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -43,7 +44,8 @@ type Arrival struct {
 
 	mu      sync.Mutex
 	workers []*ImportWorker
-	past    ImportStats // of workers that ended
+	sides   []*hlog.Side // of all workers, until they are part of the log
+	past    ImportStats  // of workers that ended
 	over    bool
 
 	waiting arrivalWait
@@ -107,27 +109,21 @@ func (a *Arrival) NewWorker() (*ImportWorker, error) {
 	if a.over {
 		return nil, errArrivalOver
 	}
-	ss, err := a.st.NewSession()
+	ss, side, err := a.st.NewSideSession()
 	if err != nil {
-		return nil, err
-	}
-	if err := a.takeHead(ss); err != nil {
-		ss.Close()
 		return nil, err
 	}
 	w := &ImportWorker{ss: ss, owns: a.owns, live: a}
 	a.workers = append(a.workers, w)
+	a.sides = append(a.sides, side)
 	return w, nil
 }
 
-// takeHead gives a worker's session the head that arriving records are appended to.
-func (a *Arrival) takeHead(*Session) error { return nil }
-
 func (a *Arrival) owns(p record.Place) bool { return anyHas(a.ranges, p) }
 
-// Finish is called when all was pulled and imported, and all workers have returned: what is
-// not there now does not exist, and what is there is as durable as the store promises. After
-// an error the places are pulled again, or it is called again.
+// Finish is called when all was pulled and imported: what is not there now does not exist, and
+// what is there is part of the log, and as durable as the store promises. It ends the workers.
+// After an error the places are pulled again, by other ones, or it is called again.
 func (a *Arrival) Finish(ctx context.Context) error {
 	if err := a.finishLarge(ctx); err != nil {
 		return err
@@ -138,22 +134,39 @@ func (a *Arrival) Finish(ctx context.Context) error {
 	if err := a.waiting.await(ctx, a.st, wholeRange); err != nil {
 		return err
 	}
-	return a.settleLog()
+	return a.Adopt(ctx)
 }
 
-// settleLog waits until all that was imported is durable.
-func (a *Arrival) settleLog() error {
-	ss, err := a.st.NewSession()
-	if err != nil {
-		return err
+// Adopt ends the workers, and returns when all that they imported is part of the log: in all
+// copies of it, and in every recovery. Until then the source has to keep it. After an error it
+// may be called again.
+func (a *Arrival) Adopt(ctx context.Context) error {
+	a.mu.Lock()
+	a.retireAll()
+	sides := slices.Clone(a.sides)
+	a.mu.Unlock()
+	for _, s := range sides {
+		if err := s.Close(ctx); err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.sides = slices.DeleteFunc(a.sides, func(o *hlog.Side) bool { return o == s })
+		a.mu.Unlock()
 	}
-	defer ss.Close()
-	a.st.log.SealAll()
-	return ss.WaitDurable(Ticket{a.st.log.Last()})
+	return nil
+}
+
+// retireAll ends all workers. The caller holds mu.
+func (a *Arrival) retireAll() {
+	for _, w := range a.workers {
+		w.retire()
+	}
+	a.workers = nil
 }
 
 // End ends the arrival: after the source was told that it is not needed any more, or after
-// the places were given up, and their records with Retract.
+// the places were given up, and their records with Retract. What was not adopted by then
+// will be, in the background.
 func (a *Arrival) End() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -163,10 +176,13 @@ func (a *Arrival) End() {
 	a.over = true
 	a.st.arriving.end(a)
 	a.waiting.release(nil)
-	for _, w := range a.workers {
-		w.retire()
+	a.retireAll()
+	ended, end := context.WithCancel(context.Background())
+	end()
+	for _, s := range a.sides {
+		_ = s.Close(ended) // It does not wait.
 	}
-	a.workers = nil
+	a.sides = nil
 }
 
 // leave ends a worker.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -116,16 +117,39 @@ func (w *ImportWorker) showValue(ctx context.Context, of valueName) error {
 	m, _ := decodeManifest(p.Value())
 	t := w.ss.tables.byID(p.Table())
 	k := Key{Place: record.PlaceOf(p.Table(), p.Key()), Table: p.Table(), Bytes: p.Key(), in: t}
-	there, err := w.hasChunks(ctx, m, k.Place)
-	if err != nil || !there {
+	late, err := w.late(ctx, &k, p.Version())
+	if err != nil {
 		return err
 	}
-	w.ahead.slow = append(w.ahead.slow, importItem{k, p})
-	if err := w.slowly(ctx); err != nil {
-		return err
+	if !late {
+		there, err := w.hasChunks(ctx, m, k.Place)
+		if err != nil || !there {
+			return err
+		}
+		w.ahead.slow = append(w.ahead.slow, importItem{k, p})
+		if err := w.slowly(ctx); err != nil {
+			return err
+		}
 	}
 	w.live.large.shown(of)
 	return nil
+}
+
+// late tells whether a record of this version comes too late: its pieces may be gone.
+func (w *ImportWorker) late(ctx context.Context, k *Key, ver uint64) (bool, error) {
+	for {
+		w.ss.Begin()
+		var pr index.Probe
+		old, st := w.ss.find(k, &pr)
+		late := st == OK && versionOf(old) >= ver || w.ss.st.arriving.dead(k, ver)
+		w.ss.End()
+		if st != Cold {
+			return late, nil
+		}
+		if err := w.ss.Fetch(ctx); err != nil {
+			return false, err
+		}
+	}
 }
 
 // finishLarge drops the pieces of values that no record names, because their keys were

@@ -193,6 +193,7 @@ type cleaning struct {
 	cold   []byte // the segment's bytes, if they are not in memory
 	forget bool   // drop live records too
 	oldest record.SegmentID
+	above  *record.Above // what of the segment counts
 	ahead  lookout
 }
 
@@ -207,6 +208,7 @@ func (c *cleaning) relocateAll() error {
 		c.cold = b
 	}
 	c.oldest = log.Oldest(c.seg.ID)
+	c.lookForFloors()
 	for off := uint32(0); off < c.seg.End(); {
 		next, err := c.some(off)
 		if err != nil && (!errors.Is(err, hlog.ErrNoRoom) || !c.st.awaitReserve()) {
@@ -297,13 +299,17 @@ func (c *cleaning) entry(place record.Place, a record.Address, p record.Ptr) err
 	case record.TypePut, record.TypeCompletion:
 		return c.put(place, a, p)
 	case record.TypeTombstone:
-		return c.tombstone(p)
+		return c.tombstone(a.Offset(), p)
 	}
 	return nil
 }
 
-// tombstone keeps a tombstone while older records of its key may be around.
-func (c *cleaning) tombstone(p record.Ptr) error {
+// tombstone keeps a tombstone while older records of its key may be around. One below a floor
+// is history: behind the floor it would count again.
+func (c *cleaning) tombstone(off uint32, p record.Ptr) error {
+	if c.above != nil && !c.above.Counts(off, record.PlaceOf(p.Table(), p.Key())) {
+		return nil
+	}
 	if c.st.tables.byID(p.Table()) == nil || uint64(c.oldest) >= binary.LittleEndian.Uint64(p.Value()) && !c.settles(p) {
 		return nil
 	}

@@ -17,7 +17,8 @@ import (
 // who forgets a result raises answered first, and who runs an operation looks at
 // answered last, when it holds the lock on the result's entry.
 type clients struct {
-	byID sync.Map // of *client, by the client's id
+	byID    sync.Map     // of *client, by the client's id
+	foreign atomic.Int64 // Unix milliseconds; until then there may be results that this process did not write
 }
 
 // client is what is known of one.
@@ -76,6 +77,37 @@ func (c *client) take(below uint64) []receipt {
 	taken := c.run[:n:n]
 	c.run = c.run[n:]
 	return taken
+}
+
+// noteForeign notes that there may be results of others until some time.
+func (cs *clients) noteForeign(until int64) {
+	for old := cs.foreign.Load(); old < until; old = cs.foreign.Load() {
+		if cs.foreign.CompareAndSwap(old, until) {
+			return
+		}
+	}
+}
+
+// keptResult is an operation whose result may be there.
+type keptResult struct {
+	id    OpID
+	place record.Place
+}
+
+// kept gives the operations on keys in some ranges whose receipts are there.
+func (cs *clients) kept(ranges []Range, now int64) (all []keptResult) {
+	cs.byID.Range(func(id, one any) bool {
+		c := one.(*client)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, r := range c.run {
+			if r.until > now && anyHas(ranges, r.place) {
+				all = append(all, keptResult{OpID{id.(uint64), r.seq}, r.place})
+			}
+		}
+		return true
+	})
+	return all
 }
 
 // sweep forgets clients that were not heard of for long.

@@ -257,6 +257,9 @@ func (w *ImportWorker) account(it *importItem, old record.Ptr, at record.Address
 	}
 	it.key.in.count(w.ss.n, keys, expire)
 	w.ss.st.raiseCeiling(it.p.Version())
+	if it.p.Type() == record.TypeCompletion {
+		w.ss.st.clients.noteForeign(it.p.ExpireAt())
+	}
 	w.stats.taken.Add(1)
 	w.stats.bytes.Add(int64(it.p.Length()))
 }

@@ -101,11 +101,17 @@ const (
 )
 
 func newEstate(t testing.TB, rng *rand.Rand, expires bool) *estate {
+	return newEstateWith(t, rng, expires, 0)
+}
+
+// newEstateWith is newEstate with a memory limit.
+func newEstateWith(t testing.TB, rng *rand.Rand, expires bool, memory int64) *estate {
 	e := &estate{t: t, rng: rng, clock: new(atomic.Int64), expires: expires, dev: device.NewMemory()}
 	e.clock.Store(1_000_000)
 	t.Cleanup(e.dev.Close)
 	e.st = open(t, store.Options{
 		Device: e.dev, Durability: store.EverySec, SegmentBytes: 4 << 10, Heads: 2, Databases: estateDBs, Now: e.clock.Load, Cluster: true,
+		MemoryBytes: memory,
 	})
 	for i := range e.ss {
 		e.ss[i] = session(t, e.st)
@@ -172,6 +178,18 @@ func (e *estate) at(db int, name string) (thing, bool) {
 	return v, ok
 }
 
+// names are all that a key of the database was ever called.
+func (e *estate) names(db int) map[string]struct{} {
+	all := map[string]struct{}{}
+	for n := range estateKeys {
+		all[fmt.Sprintf("key:%d", n)] = struct{}{}
+	}
+	for name := range e.want[db] {
+		all[name] = struct{}{}
+	}
+	return all
+}
+
 // compare compares all keys of an heir that owns what owns says.
 func (e *estate) compare(what string, st *store.Store, owns func(record.Place) bool) {
 	e.t.Helper()
@@ -182,8 +200,7 @@ func (e *estate) compare(what string, st *store.Store, owns func(record.Place) b
 	defer ss.Close()
 	for db := range e.want {
 		there := 0
-		for n := range estateKeys {
-			name := fmt.Sprintf("key:%d", n)
+		for name := range e.names(db) {
 			want, ok := e.at(db, name)
 			k := ss.Key(db, []byte(name))
 			ok = ok && owns(k.Place)

@@ -208,7 +208,7 @@ func (g *pullGiver) large(front *pullItem, piece uint64) (next uint64, st Status
 	}
 	place := record.PlaceOf(front.p.Table(), front.p.Key())
 	for n := int(piece); n < m.chunks(); n++ {
-		if g.left <= 0 {
+		if g.left <= 0 && n > int(piece) { // One is given in any case.
 			return uint64(n), OK
 		}
 		var buf [chunkKeyBytes]byte

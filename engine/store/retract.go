@@ -5,7 +5,6 @@ import (
 	"runtime"
 
 	"github.com/ostrodb/ostro/engine/index"
-	"github.com/ostrodb/ostro/engine/record"
 )
 
 // slots gives the places at which all that belongs to a range may be indexed: pieces of large
@@ -26,6 +25,7 @@ func (st *Store) Retract(ctx context.Context, ranges []Range) error {
 			return err
 		}
 	}
+	st.leave(ranges)
 	st.room.ask()
 	return nil
 }
@@ -87,56 +87,4 @@ func (ss *Session) retractEntry(r Range, pr *index.Probe) Status {
 		t.count(ss.n, -1, -expires(p))
 	}
 	return OK
-}
-
-// Completions gives the results of operations on keys in some ranges, as entries of the log,
-// for the next owner to import before it serves them. emit must not keep them.
-func (st *Store) Completions(ctx context.Context, ranges []Range, emit func(entry []byte)) error {
-	if results, _ := st.tables.completions.sum(); results == 0 {
-		return nil
-	}
-	ss, err := st.NewSession()
-	if err != nil {
-		return err
-	}
-	defer ss.Close()
-	for _, r := range ranges {
-		if err := ss.completions(ctx, r, emit); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (ss *Session) completions(ctx context.Context, r Range, emit func([]byte)) error {
-	for cursor, wide := uint64(0), r.slots(); ; {
-		st := OK
-		ss.Begin()
-		next := ss.ix.StepRange(wide.First, wide.Last, cursor, sweepBuckets, func(pr *index.Probe) bool {
-			p, ok := ss.entry(pr.Address())
-			if !ok {
-				ss.want(pr.Address())
-				st = Cold
-				return true
-			}
-			if p.Type() == record.TypeCompletion && !ss.expired(p) && r.has(objectOf(p.Key())) {
-				emit(p.Bytes())
-			}
-			return true
-		})
-		ss.End()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		switch {
-		case st == Cold:
-			if err := ss.Fetch(ctx); err != nil {
-				return err
-			}
-		case next == 0:
-			return nil
-		default:
-			cursor = next
-		}
-	}
 }

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -16,7 +18,7 @@ func (st *Store) NewSideSession() (*Session, *hlog.Side, error) {
 	}
 	ss, err := st.NewSession()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, errors.Join(err, side.Close(st.ctx)) // It has no segments.
 	}
 	ss.head = side.Head()
 	return ss, side, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -197,6 +198,55 @@ func TestASideThatWasCalledOffIsNotCopied(t *testing.T) {
 	if n := copies.Adopted(); n > 1 { // The one that had been tried at once may still be.
 		t.Errorf("%d segments with nothing alive were copied", n)
 	}
+}
+
+func TestASideIsNotOverBeforeWhatReplacedItsRecordsIsCopied(t *testing.T) {
+	st, copies, ss := replicated(t, store.Options{SegmentBytes: 4 << 10})
+	waitFor(t, ss[0], putSealed(t, ss[0], "k", "v"))
+	b := bring(t, st)
+	b.fill(t, "s:", 1)
+	copies.Hold()
+	late := putSealed(t, ss[0], "s:0", "another") // All that was brought is dead.
+	b.ss.Close()
+	done := make(chan error, 1)
+	go func() { done <- b.side.Close(context.Background()) }()
+	await(t, "it is closed", func() bool { return b.side.Pending() > 0 })
+	for range 1000 { // It has every chance to be wrong.
+		select {
+		case err := <-done:
+			t.Fatalf("the side is over (%v), and neither its record nor what replaced it is copied; durable: %v", err, ss[0].Durable(late))
+		default:
+			runtime.Gosched()
+		}
+	}
+	copies.Flow()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if !ss[0].Durable(late) {
+		t.Error("the side is over before what replaced its record is copied")
+	}
+}
+
+func TestARecordThatWasBroughtAndDeletedBeforeASnapshotStaysDeleted(t *testing.T) {
+	dev := device.NewMemory()
+	st, _, ss := replicated(t, store.Options{Device: dev})
+	b := bring(t, st)
+	b.fill(t, "s:", 10)
+	waitFor(t, ss[0], deleteSealed(t, ss[0], "s:5"))
+	if err := st.Checkpoint(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	b.fill(t, "more:", 10) // The side goes on.
+	b.close(t)
+	clone := dev.Crash()
+	t.Cleanup(clone.Close)
+	next := session(t, open(t, store.Options{Device: clone, Durability: store.EverySec}))
+	if got := readAll(t, next, "s:5"); got != "" {
+		t.Errorf("it is back: %q", got)
+	}
+	hasAll(t, "brought before the snapshot", next, "s:", 5)
+	hasAll(t, "brought after the snapshot", next, "more:", 10)
 }
 
 // haul is a store into which records are brought beside the log, by one bringing after
@@ -436,10 +486,9 @@ func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *tes
 		o.Heads = 10
 		h := &haul{t: t, o: o, adopted: map[string]int{}, brought: map[string]int{}, removed: map[string]bool{}}
 		h.open(device.NewMemory(), hlogtest.New(t, seed))
-		for life := range 1 + scale(2) {
-			dev, f, what := h.suffer(rng, life)
+		for life := range 1 + scale(1) {
+			dev, next, f := h.suffer(rng, life)
 			old := h.dev
-			next := h.copies.Next()
 			if err := h.st.Close(); err != nil && !t.Failed() {
 				t.Error(err)
 			}
@@ -450,7 +499,7 @@ func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *tes
 			}
 			h.open(dev, next)
 			ss := session(t, h.st)
-			h.look(what, ss, f)
+			h.look(fmt.Sprint("life ", life+1), ss, f)
 			ss.Close()
 			for n := range h.keys { // What was not acknowledged may be gone for good.
 				h.keys[n].acked.Store(0)
@@ -471,8 +520,9 @@ func (h *haul) forget() {
 	h.adopted, h.brought, h.removed = map[string]int{}, map[string]int{}, map[string]bool{}
 }
 
-// suffer lets all work go on while clones are looked at, and returns the last one.
-func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, f fates, what string) {
+// suffer lets all work go on while clones are looked at, and returns the last one with what is
+// copied of it by then.
+func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, next *hlogtest.Copies, f fates) {
 	var stop atomic.Bool
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -486,7 +536,7 @@ func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, f fates, wh
 		mine := rand.New(rand.NewPCG(rng.Uint64(), 1))
 		all.Go(func() { h.bring(who, mine, &stop) })
 	}
-	for n := range 3 + scale(6) {
+	for n := range 2 + scale(4) {
 		annoy(h.copies, rng)
 		h.copies.RefuseAdopts(rng.IntN(3))
 		if rng.IntN(2) == 0 {
@@ -501,5 +551,6 @@ func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, f fates, wh
 		name, clone, f := h.die(rng)
 		h.verify(fmt.Sprintf("%s, life %d, clone %d", name, life, n), clone, f)
 	}
-	return h.dev.Crash(), h.fates(false), fmt.Sprintf("life %d", life+1)
+	f, next = h.fates(false), h.copies.Next()
+	return h.dev.Crash(), next, f
 }

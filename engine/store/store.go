@@ -33,6 +33,7 @@ type Store struct {
 	chunkIDs atomic.Uint64
 	imports  imports
 	arriving arrivals
+	left     leftPlaces
 	versions atomic.Uint64 // see Ceiling
 	clients  clients
 	limit    atomic.Int64 // memory, in bytes
@@ -141,6 +142,9 @@ func (st *Store) start(ctx context.Context) (err error) {
 	}
 	st.keeper.head = st.log.Survivor()
 	st.expect()
+	if st.dev != nil {
+		st.clients.noteForeign(st.opts.Now() + st.opts.KeepResults.Milliseconds()) // A former life may have left some.
+	}
 	if err := st.recover(ctx); err != nil {
 		return err
 	}

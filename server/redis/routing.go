@@ -6,6 +6,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // Routing is who serves which key, from one node's point of view. It never
@@ -37,6 +38,11 @@ type RoutingState struct {
 	// Recovering is what the map gives to this node and what it does not have
 	// whole yet. Commands on it wait.
 	Recovering view.Ranges
+	// Expected is what is on its way to this node or from it while nodes do not all know so: the map
+	// gives it to another, who may still name this one. Commands on it wait, too, instead of going back and forth.
+	Expected view.Ranges
+	// Sample, if not nil, notes keys that commands use.
+	Sample *store.Sample
 	// Exporting ranges are this node's in the map; keys that have gone already are
 	// to be asked for at the other node (ASK).
 	Exporting []Migration
@@ -92,6 +98,7 @@ func (r *Routing) divide() {
 		add(s.Range)
 	}
 	add(r.change.Recovering...)
+	add(r.change.Expected...)
 	for _, m := range slices.Concat(r.change.Exporting, r.change.Importing) {
 		add(m.Ranges...)
 	}
@@ -121,6 +128,9 @@ func (r *Routing) classify(g view.Range) part {
 	case !known:
 		return part{g, slotNobody, ""}
 	case owner != r.self:
+		if r.change.Expected.Contains(g.First) {
+			return part{g, slotRecovering, owner}
+		}
 		if _, importing := in(r.change.Importing); importing {
 			return part{g, slotImporting, owner}
 		}

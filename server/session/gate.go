@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -34,6 +35,8 @@ type Routing struct {
 	// Arriving are those of Owned whose records are not all here yet. Operations
 	// on them wait; all others go on.
 	Arriving view.Ranges
+	// Sample, if not nil, notes keys that operations use.
+	Sample *store.Sample
 	// Map is what clients are told. The node's own view in it is View.
 	Map *wire.Map
 }

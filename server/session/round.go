@@ -159,6 +159,11 @@ func (w *worker) look32(ops *wire.Ops) (n int, err error) {
 // as batches, everything else with its records brought near.
 func (w *worker) run32(n int) {
 	w.tally.operations += int64(n)
+	if sample := w.routing.Sample; sample != nil {
+		for i := range n {
+			sample.Note(&w.keys[i])
+		}
+	}
 	reads := w.reads(0, n)
 	if reads < n && n > 1 {
 		w.sess.Prefetch(w.keys[:n])

@@ -176,6 +176,9 @@ func (c *Cluster) prepare(number int) {
 // Start starts the node's process; it may have run before.
 func (n *Node) Start() error { return n.start(n.args...) }
 
+// With has the node's next start take settings over those that it has.
+func (n *Node) With(args ...string) { n.args = append(n.args, args...) }
+
 // Addrs is where clients can ask.
 func (c *Cluster) Addrs() (all []string) {
 	for _, n := range c.Nodes {
@@ -196,10 +199,19 @@ func (c *Cluster) Node(id view.NodeID) *Node {
 
 // Metadata is what etcd has now.
 func (c *Cluster) Metadata() (*meta.Snapshot, error) {
-	c.metaMu.Lock()
-	defer c.metaMu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
+	m, err := c.Meta(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.Read(ctx)
+}
+
+// Meta is what operators write their wishes to.
+func (c *Cluster) Meta(ctx context.Context) (*meta.Store, error) {
+	c.metaMu.Lock()
+	defer c.metaMu.Unlock()
 	if c.metaNow == nil {
 		config, err := meta.ParseURL(c.url)
 		if err != nil {
@@ -210,7 +222,7 @@ func (c *Cluster) Metadata() (*meta.Snapshot, error) {
 			return nil, err
 		}
 	}
-	return c.metaNow.Read(ctx)
+	return c.metaNow, nil
 }
 
 func (c *Cluster) hangUp() {

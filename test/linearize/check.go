@@ -49,7 +49,8 @@ func explain(ops []Op) porcupine.CheckResult {
 }
 
 // prune leaves out what cannot matter: reads without an answer, and writes without an answer
-// whose value nobody ever saw. Such a write may be ordered last of all.
+// that nobody ever saw: neither its value, nor, by deleting it, that there was one. Such a write
+// may be ordered last of all.
 func prune(ops []Op) []Op {
 	seen := map[string]bool{}
 	for _, o := range ops {
@@ -61,7 +62,7 @@ func prune(ops []Op) []Op {
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(ops), func(o Op) bool {
-		return !o.answered() && (o.reads() || o.Act == Set && !seen[o.Put] && onlyWhole(ops))
+		return !o.answered() && (o.reads() || o.Act == Set && !seen[o.Put] && onlyWhole(ops) && !somethingDeleted(ops))
 	})
 }
 
@@ -69,6 +70,11 @@ func prune(ops []Op) []Op {
 // was there was written as such.
 func onlyWhole(ops []Op) bool {
 	return !slices.ContainsFunc(ops, func(o Op) bool { return o.Act == Append || o.Act == Add })
+}
+
+// somethingDeleted tells whether somebody learnt that there was a value, and not which.
+func somethingDeleted(ops []Op) bool {
+	return slices.ContainsFunc(ops, func(o Op) bool { return o.Act == Delete && o.answered() && o.Found })
 }
 
 func unanswered(ops []Op) (n int) {

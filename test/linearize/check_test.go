@@ -69,6 +69,7 @@ func TestHistoriesThatAnOrderExplainsPass(t *testing.T) {
 		"a lost compare and set":                         {set(1, 2, "a"), cas(3, 0, "a", "b"), get(4, 5, "b")},
 		"a lost compare and set that came too late":      {set(1, 2, "a"), cas(3, 0, "a", "b"), set(4, 5, "c"), get(6, 7, "c")},
 		"a lost delete":                                  {set(1, 2, "a"), remove(3, 0, false), get(4, 5, "a"), get(6, 7, "")},
+		"a lost write that only a delete met":            {set(1, 2, "a"), remove(3, 4, true), set(5, 0, "b"), remove(6, 7, true), get(8, 9, "")},
 		"compare and set on nothing":                     {cas(1, 2, "", "a"), get(3, 4, "a")},
 		"swaps form a chain":                             {swap(1, 9, "a", ""), swap(1, 9, "b", "a"), swap(1, 9, "c", "b"), get(10, 11, "c")},
 		"counters":                                       {add(1, 5, 1, "2"), add(1, 5, 1, "1"), get(6, 7, "2")},

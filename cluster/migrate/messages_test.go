@@ -1,0 +1,79 @@
+package migrate
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+func TestMessagesComeBackAsTheyWere(t *testing.T) {
+	cursor := store.PullCursor{At: 1, Log: 2, Value: 3, Piece: 4}
+	p := pull{ID: 7, Range: view.Range{First: 10, Last: 1 << 63}, Cursor: cursor, Bytes: 20 << 10}
+	var p2 pull
+	check(t, p2.decode(p.encode(nil)))
+	if p2 != p {
+		t.Errorf("%+v", p2)
+	}
+	a := pulled{Cursor: cursor, Records: 9}
+	var a2 pulled
+	check(t, a2.decode(a.encode()))
+	if a2 != a || a2.all() {
+		t.Errorf("%+v", a2)
+	}
+	k := keys{ID: 7, Cursor: cursor}
+	var k2 keys
+	check(t, k2.decode(k.encode()))
+	if k2 != k {
+		t.Errorf("%+v", k2)
+	}
+	var b []byte
+	var list []store.ArrivingKey
+	for i := range 5 {
+		one := store.ArrivingKey{Table: record.TableID(i), Bytes: bytes.Repeat([]byte{'k'}, i*10)}
+		one.Place = record.PlaceOf(one.Table, one.Bytes)
+		list = append(list, one)
+		b = appendKey(b, &one)
+	}
+	got, err := decodeKeys(b)
+	check(t, err)
+	if !reflect.DeepEqual(got, list) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatIsNoMessageIsRefused(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	whole := (&pull{ID: 7, Range: view.Whole, Bytes: 1}).encode(nil)
+	for n := range len(whole) {
+		if (&pull{}).decode(whole[:n]) == nil || (&pulled{}).decode(whole[:n]) == nil && n != pulledBytes {
+			t.Fatalf("%d bytes were taken for a message", n)
+		}
+	}
+	if (&pull{}).decode((&pull{Range: view.Range{First: 2, Last: 1}}).encode(nil)) == nil {
+		t.Error("a range that ends before it begins")
+	}
+	if (&pull{}).decode((&pull{Range: view.Whole, Bytes: 1 << 31}).encode(nil)) == nil {
+		t.Error("more than an answer can carry")
+	}
+	for range 1000 {
+		b := make([]byte, random.IntN(64))
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		list, err := decodeKeys(b)
+		used := 0
+		for _, k := range list {
+			used += 8 + len(k.Bytes)
+		}
+		if err == nil && used != len(b) {
+			t.Fatalf("%d of %d bytes were keys", used, len(b))
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+func arriving(i int) store.ArrivingKey {
+	return store.ArrivingKey{Table: 1, Bytes: fmt.Append(nil, "key:", i)}
+}
+
+func TestAKeyIsAskedForOnceHoweverManyWaitForIt(t *testing.T) {
+	p := newPriority()
+	var told atomic.Int64
+	want := func() { p.want(arriving(1), func(error) { told.Add(1) }) }
+	for range 10 {
+		want()
+	}
+	batch := p.take(t.Context())
+	want() // While it is under way.
+	if len(batch) != 1 || told.Load() != 0 {
+		t.Fatalf("%d keys are asked for, %d were told", len(batch), told.Load())
+	}
+	p.granted(batch)
+	if told.Load() != 11 || p.waiting() != 0 {
+		t.Fatalf("%d of 11 were told, %d keys are waited for", told.Load(), p.waiting())
+	}
+}
+
+func TestBatchesAreBoundedAndTheNextGathersMeanwhile(t *testing.T) {
+	p := newPriority()
+	for i := range maxKeys + 3 {
+		p.want(arriving(i), func(error) {})
+	}
+	first := p.take(t.Context())
+	p.want(arriving(100), func(error) {})
+	second := p.take(t.Context())
+	if len(first) != maxKeys || len(second) != 4 {
+		t.Fatalf("batches of %d and %d keys", len(first), len(second))
+	}
+}
+
+func TestWhoWaitsIsLetGoInTheEnd(t *testing.T) {
+	p := newPriority()
+	var told atomic.Int64
+	for i := range 40 {
+		p.want(arriving(i), func(error) { told.Add(1) })
+	}
+	p.take(t.Context())
+	p.end()
+	p.want(arriving(1), func(error) { told.Add(1) })
+	if told.Load() != 41 {
+		t.Fatalf("%d of 41 were told", told.Load())
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if batch := p.take(over); batch != nil {
+		t.Fatalf("%d keys after the end", len(batch))
+	}
+}

@@ -1,0 +1,133 @@
+package migrate
+
+import (
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"net"
+	"testing"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// BenchmarkPull moves records of 30 B keys and 100 B values from one store to another over a socket of this machine:
+// source, wire and replay, without clients and without copies.
+func BenchmarkPull(b *testing.B) {
+	for _, records := range []int{500_000} {
+		for _, c := range []struct {
+			name              string
+			bytes, partitions int
+		}{{"20KB x8", 20 << 10, 8}, {"64KB x4", 64 << 10, 4}, {"20KB x1", 20 << 10, 1}} {
+			b.Run(c.name, func(b *testing.B) {
+				source := filled(b, records)
+				for b.Loop() {
+					b.StopTimer()
+					p := pullsBetween(b, source, c.bytes, c.partitions)
+					b.StartTimer()
+					if err := p.all(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+					b.StopTimer()
+					if got := p.m.records.Load(); got < int64(records) {
+						b.Fatalf("%d of %d records came", got, records)
+					}
+					b.SetBytes(p.m.bytes.Load())
+					b.StartTimer()
+				}
+			})
+		}
+	}
+}
+
+// filled is a store with records.
+func filled(b testing.TB, n int) *store.Store {
+	st := newStore(b)
+	ss, err := st.NewSession()
+	check(b, err)
+	defer ss.Close()
+	key, value := make([]byte, 30), make([]byte, 100)
+	for i := range n {
+		binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
+		ss.Begin()
+		k := ss.Key(0, key)
+		if s := ss.Put(&k, store.Write{Value: value}, nil); s != store.OK {
+			b.Fatal(s)
+		}
+		ss.Seal()
+		ss.End()
+	}
+	return st
+}
+
+func newStore(b testing.TB) *store.Store {
+	b.Helper()
+	st, err := store.Open(store.Options{Cluster: true, LogID: 7})
+	check(b, err)
+	b.Cleanup(func() { check(b, st.Close()) })
+	return st
+}
+
+func check(b testing.TB, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// given is an origin that has yielded everything.
+type given struct {
+	m     meta.Migration
+	shelf *Shelf
+}
+
+func (g given) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, error) {
+	return g.m, nil
+}
+func (g given) Given(context.Context, ID, view.NodeID) (meta.Migration, error) { return g.m, nil }
+func (g given) Sample(context.Context, ID, view.NodeID) error                  { return nil }
+func (g given) Sampled(ID) []store.ArrivingKey                                 { return nil }
+func (g given) Returned(context.Context, ID) error                             { return nil }
+func (g given) Shelf() (*Shelf, error)                                         { return g.shelf, nil }
+
+// pullsBetween is a migration of everything from a store to an empty one that has just been opened.
+func pullsBetween(b testing.TB, source *store.Store, bytes, partitions int) *pulls {
+	b.Helper()
+	secret := []byte("tell nobody")
+	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving}
+	shelf := NewShelf(source, func() float64 { return 1 })
+	s, err := peer.NewServer(peer.ServerOptions{Node: "source", Secret: secret})
+	check(b, err)
+	NewSource(given{m, shelf}).Handle(s)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(b, err)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go s.ServeConn(c)
+		}
+	}()
+	pool, err := peer.NewPool(peer.PoolOptions{Node: "target", Secret: secret, Address: func(view.NodeID) (string, error) { return l.Addr().String(), nil }})
+	check(b, err)
+	d := New(Options{Self: "target", Peers: pool, Store: newStore(b), PullBytes: bytes, Partitions: partitions, Log: slog.New(slog.DiscardHandler)})
+	mv := newMove(d, m)
+	mv.arrival, err = d.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.Ranges), Ceiling: source.Ceiling(), Puller: mv})
+	check(b, err)
+	mv.pulls = newPulls(mv)
+	check(b, mv.pulls.open())
+	b.Cleanup(func() {
+		mv.pulls.close()
+		mv.arrival.End()
+		check(b, pool.Close())
+		_ = l.Close()
+		check(b, s.Close())
+		shelf.Close()
+	})
+	return mv.pulls
+}

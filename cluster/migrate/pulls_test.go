@@ -1,0 +1,108 @@
+package migrate
+
+import (
+	"encoding/binary"
+	"sync"
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// readKey looks for the i-th key of filled, and waits as front doors do.
+func readKey(t *testing.T, ss *store.Session, i int) store.Status {
+	t.Helper()
+	key := make([]byte, 30)
+	binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
+	for {
+		ss.Begin()
+		k := ss.Key(0, key)
+		_, st := ss.Get(&k)
+		ss.End()
+		if st != store.Cold {
+			return st
+		}
+		check(t, ss.Fetch(t.Context()))
+	}
+}
+
+func session(t *testing.T, st *store.Store) *store.Session {
+	t.Helper()
+	ss, err := st.NewSession()
+	check(t, err)
+	t.Cleanup(ss.Close)
+	return ss
+}
+
+func TestAllRecordsComeByPulls(t *testing.T) {
+	const n = 5000
+	p := pullsBetween(t, filled(t, n), 1000, 3)
+	check(t, p.all(t.Context()))
+	if got := p.m.records.Load(); got != n {
+		t.Errorf("%d of %d records came", got, n)
+	}
+	ss := session(t, p.m.o.Store)
+	for i := range n {
+		if st := readKey(t, ss, i); st != store.OK {
+			t.Fatalf("key %d is %s", i, st)
+		}
+	}
+	if p.m.asked.Load() != 0 {
+		t.Errorf("%d keys were asked for though all were there", p.m.asked.Load())
+	}
+}
+
+func TestOperationsGetWhatTheyWaitForBeforeAllElse(t *testing.T) {
+	const n = 300
+	p := pullsBetween(t, filled(t, n), 1000, 3)
+	var all sync.WaitGroup
+	for worker := range 4 {
+		ss := session(t, p.m.o.Store)
+		all.Go(func() {
+			for i := range n {
+				if st := readKey(t, ss, i); st != store.OK {
+					t.Errorf("worker %d: key %d is %s", worker, i, st)
+					return
+				}
+			}
+			for i := n; i < n+50; i++ {
+				if st := readKey(t, ss, i); st != store.NotFound {
+					t.Errorf("worker %d: key %d, which is nowhere, is %s", worker, i, st)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	// Who looked just before a key came, and asks just after, asks again.
+	if asked := p.m.asked.Load(); asked < n+50 || asked > 2*(n+50) {
+		t.Errorf("%d keys were asked for, there are %d", asked, n+50)
+	}
+}
+
+func TestASourceThatIsGoneForAWhileIsAskedAgain(t *testing.T) {
+	const n = 2000
+	p := pullsBetween(t, filled(t, n), 1000, 3)
+	var once sync.Once
+	p.m.o.Busy = func() float64 { return 0 }
+	p.pace.busy = func() float64 {
+		if p.m.records.Load() > n/2 {
+			once.Do(func() { p.m.o.Peers.Drop("source") })
+		}
+		return 0
+	}
+	failures := 0
+	for p.all(t.Context()) != nil {
+		if failures++; failures > 10 {
+			t.Fatal("it never ends")
+		}
+	}
+	if failures == 0 {
+		t.Error("nobody noticed that connections were lost")
+	}
+	ss := session(t, p.m.o.Store)
+	for i := range n {
+		if st := readKey(t, ss, i); st != store.OK {
+			t.Fatalf("key %d is %s", i, st)
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package store_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// forMoves runs f for each kind of target, with fresh moves.
+func forMoves(t *testing.T, f func(*move, *rand.Rand)) {
+	for name, o := range heirConfigs() {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seedOf(t), 11))
+			for n := range max(scale(12), 3) {
+				t.Run(fmt.Sprint(n), func(t *testing.T) { f(newMove(t, o, rng), rng) })
+			}
+		})
+	}
+}
+
+// serve lets clients work while all arrives, to the end of the arrival.
+func (m *move) serve(rng *rand.Rand, life uint64) {
+	m.t.Helper()
+	var wg sync.WaitGroup
+	pullers := rand.New(rand.NewPCG(rng.Uint64(), 1))
+	wg.Go(func() { m.pullAll(pullers, everyLetter) })
+	m.clients(rng.IntN(150), life)
+	wg.Wait()
+	m.post.end()
+	m.clock.Lock() // Nothing expires between a look and the map.
+	defer m.clock.Unlock()
+	if err := m.a.Finish(m.t.Context()); err != nil {
+		m.t.Fatal(err)
+	}
+	m.e.compare("arrived", m.st, m.owns)
+	m.a.End()
+	m.e.compare("after the end", m.st, m.owns)
+}
+
+// settled compares both stores when the move is over, and the target in its next life.
+func (m *move) settled() {
+	m.t.Helper()
+	if err := m.e.st.Retract(m.t.Context(), m.ranges); err != nil {
+		m.t.Fatal(err)
+	}
+	m.e.compare("what the source keeps", m.e.st, m.ownsNot)
+	m.close()
+	if m.dev == nil {
+		return
+	}
+	m.opts.Arriving = nil
+	m.e.compare("opened again", open(m.t, m.opts), m.owns)
+}
+
+func TestWhatArrivesWhileItIsServedIsAsInAMap(t *testing.T) {
+	forMoves(t, func(m *move, rng *rand.Rand) {
+		m.open()
+		m.begin()
+		m.serve(rng, 1)
+		m.settled()
+	})
+}
+
+func TestATargetThatDiedPullsEverythingAgainAndBringsNothingBack(t *testing.T) {
+	forMoves(t, func(m *move, rng *rand.Rand) {
+		if !logged(m.opts) {
+			return
+		}
+		m.open()
+		for life := range uint64(1 + rng.IntN(2)) {
+			m.begin()
+			pullers := rand.New(rand.NewPCG(rng.Uint64(), 1))
+			var wg sync.WaitGroup
+			wg.Go(func() { m.pullAll(pullers, rng.IntN(6)) })
+			wg.Wait()
+			m.clients(rng.IntN(100), life)
+			m.post.end()
+			m.crash()
+		}
+		m.begin()
+		m.serve(rng, 9)
+		m.settled()
+	})
+}
+
+func logged(o store.Options) bool { return o.Durability >= store.EverySec }
+
+func TestTheHeirOfADeadSourceFinishesWhatPullsBegan(t *testing.T) {
+	forMoves(t, func(m *move, rng *rand.Rand) {
+		m.open()
+		m.begin()
+		pullers := rand.New(rand.NewPCG(rng.Uint64(), 1))
+		var wg sync.WaitGroup
+		wg.Go(func() { m.pullAll(pullers, rng.IntN(6)) })
+		m.clients(rng.IntN(100), 1)
+		wg.Wait()
+		m.post.end()
+		again := logged(m.opts) && rng.IntN(2) == 0
+		if again {
+			m.crash()
+		}
+		im := importer(m.t, m.st, m.owns)
+		importAll(m.t, im, m.e.die(), 2, rng)
+		finish(m.t, im)
+		if again {
+			m.st.Arrived(m.ranges)
+		} else {
+			m.a.End()
+		}
+		m.e.compare("inherited", m.st, m.owns)
+		m.close()
+		if m.dev != nil {
+			m.opts.Arriving = nil
+			m.e.compare("opened again", open(m.t, m.opts), m.owns)
+		}
+	})
+}

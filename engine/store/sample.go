@@ -1,0 +1,50 @@
+package store
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Sample notes keys that are used, for a moment: those that a migration brings first.
+type Sample struct {
+	ranges []Range
+	most   int
+
+	mu   sync.Mutex
+	keys map[sampleName]ArrivingKey
+}
+
+type sampleName struct {
+	table record.TableID
+	key   string
+}
+
+// NewSample makes a sample of up to so many keys of some ranges.
+func NewSample(ranges []Range, most int) *Sample {
+	return &Sample{ranges: ranges, most: most, keys: map[sampleName]ArrivingKey{}}
+}
+
+// Note notes that a key is used. It never waits: when others note something, this one is passed over.
+func (s *Sample) Note(k *Key) {
+	if !anyHas(s.ranges, k.Place) || !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	if _, known := s.keys[sampleName{k.Table, string(k.Bytes)}]; known || len(s.keys) >= s.most {
+		return
+	}
+	own := bytes.Clone(k.Bytes)
+	s.keys[sampleName{k.Table, string(own)}] = ArrivingKey{k.Place, k.Table, own}
+}
+
+// Keys are those that were noted.
+func (s *Sample) Keys() (all []ArrivingKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.keys {
+		all = append(all, k)
+	}
+	return all
+}
