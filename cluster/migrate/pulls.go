@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // pulls brings all records of a migration here: pieces of the ranges in the background, and what operations
@@ -115,6 +117,9 @@ func (m *move) pull(ctx context.Context) (stage, error) {
 
 // all pulls until nothing is left.
 func (p *pulls) all(ctx context.Context) error {
+	if err := p.open(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
@@ -127,11 +132,27 @@ func (p *pulls) all(ctx context.Context) error {
 		})
 	}
 	workers.Wait()
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil {
+		p.discard()
+	}
+	return err
+}
+
+// discard gives pullers up that may be in the middle of something.
+func (p *pulls) discard() {
+	for _, one := range p.pullers {
+		_ = one.line.Close()
+		one.worker.Close()
+	}
+	p.pullers = nil
 }
 
 // work pulls piece after piece.
 func (p *pulls) work(ctx context.Context, one *puller) error {
+	if os.Getenv("MOVE_QUIET") != "" {
+		background.Quiet()
+	}
 	for {
 		piece, ok := p.next()
 		if !ok {
@@ -274,10 +295,6 @@ func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
 		}
 		ask.Cursor = got.Cursor
 	}
-	// Who looked for them before they came must be through: it would take settled for absent.
-	through := make(chan struct{})
-	p.m.o.Store.AfterGuards(func() { close(through) })
-	<-through
 	p.m.arrival.Settle(list...)
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/ostrodb/ostro/engine/index"
 )
 
 // arrivalWait is what of an arrival can be waited for.
@@ -102,6 +104,20 @@ func (ss *Session) missing(k *Key) Status {
 		}
 		ss.asked = append(ss.asked, asked{from: a, key: ArrivingKey{k.Place, k.Table, bytes.Clone(k.Bytes)}})
 		return Cold
+	}
+	return NotFound
+}
+
+// lacks is missing for who answers that k is not there. It may have come after it was looked for, and been settled
+// before missing was asked: then Conflict asks for another look.
+func (ss *Session) lacks(k *Key) Status {
+	st := ss.missing(k)
+	if st != NotFound {
+		return st
+	}
+	var pr index.Probe
+	if _, again := ss.find(k, &pr); again != NotFound {
+		return Conflict
 	}
 	return NotFound
 }

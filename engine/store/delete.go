@@ -17,7 +17,10 @@ func (ss *Session) Delete(k *Key, expect *View) Status {
 	for round := 0; ; round++ {
 		old, st := ss.find(k, &pr)
 		if st == NotFound && ss.st.arriving.any() {
-			st = ss.missing(k)
+			if st = ss.lacks(k); st == Conflict {
+				yield(round)
+				continue
+			}
 		}
 		if st != OK {
 			ss.noteAbsence(k.Place)

@@ -37,7 +37,10 @@ func (ss *Session) get(k *Key) (View, Status) {
 	for round := 0; ; round++ {
 		p, st := ss.find(k, &pr)
 		if st == NotFound && ss.st.arriving.any() {
-			st = ss.missing(k)
+			if st = ss.lacks(k); st == Conflict {
+				yield(round)
+				continue
+			}
 		}
 		if st != OK {
 			return ss.absent(k), st

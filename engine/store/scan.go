@@ -133,8 +133,11 @@ func (ss *Session) firstKey(db int, dst []byte) ([]byte, Status) {
 func (ss *Session) Usage(k *Key) (int, Status) {
 	var pr index.Probe
 	p, st := ss.find(k, &pr)
-	if st == NotFound && ss.st.arriving.any() {
-		st = ss.missing(k)
+	for st == NotFound && ss.st.arriving.any() {
+		if st = ss.lacks(k); st != Conflict {
+			break
+		}
+		p, st = ss.find(k, &pr)
 	}
 	if st != OK {
 		return 0, st
