@@ -122,7 +122,7 @@ func (o *steadyOutcome) tables() []table {
 			continue
 		}
 		a, b := r.Calm, r.During
-		t.add(r.System, r.Mode, decimals(r.Skew, 2), fmt.Sprint(r.Round), grouped(int64(r.Moved)), short(r.Took), decimals(r.rate(), 0),
+		t.add(r.System, r.Mode, decimals(r.Skew, 2), fmt.Sprint(r.Round), grouped(int64(r.Moved)), short(r.Took), decimals(r.rate(), 1),
 			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
 			both(short(a.Max), short(b.Max)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
 			fmt.Sprint(r.failures()))
@@ -163,7 +163,7 @@ func (o *steadyOutcome) summary() table {
 		if redis > 0 {
 			ratio = times(medianOf(g, steadyRound.rate) / redis)
 		}
-		t.add(g[0].System, g[0].Mode, decimals(g[0].Skew, 2), decimals(medianOf(g, steadyRound.rate), 0), ratio,
+		t.add(g[0].System, g[0].Mode, decimals(g[0].Skew, 2), decimals(medianOf(g, steadyRound.rate), 1), ratio,
 			times(medianOf(g, steadyRound.tail)), times(medianOf(g, func(r steadyRound) float64 { return float64(r.During.P50) / float64(r.Calm.P50) })))
 	}
 	return t
