@@ -53,6 +53,7 @@ func (n *Node) Cluster() (admin.Cluster, bool) {
 		Leased: h.leased(), Coordinator: s.Coordinator == self, View: uint64(s.Map.ViewID(self)),
 		Share: s.Map.Ranges(self).Fraction(), Arriving: s.Arriving(self).Fraction(),
 		Nodes: len(s.Nodes), Living: len(s.Alive), Dead: len(s.Dead()), Recoveries: len(s.Recoveries),
+		Incoming: len(s.Incoming(self)), Outgoing: len(s.Outgoing(self)),
 		Inherited: h.inherited.Load(), Backup: h.backup.Metrics(), Peers: h.peers.Metrics(),
 	}
 	if l := h.life.Load(); l != nil {

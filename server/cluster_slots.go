@@ -51,12 +51,8 @@ type slotRowOf struct {
 // MoveSlot sees to it that a slot goes to a node; see redis.Mover.
 func (m *slotMover) MoveSlot(slot uint16, to view.NodeID, wait bool, done func(error)) {
 	if !wait && to != m.self {
-		one := map[uint16]bool{slot: true}
-		m.later(slotDoubt, func() {
-			if len(missing(m.cache.Snapshot(), to, slotRanges(one))) > 0 {
-				m.send(to, one, func(error) {})
-			}
-		})
+		told := m.cache.Snapshot()
+		m.later(slotDoubt, func() { m.doubt(slot, to, told) })
 		done(nil)
 		return
 	}
@@ -120,6 +116,24 @@ func (m *slotMover) later(d time.Duration, f func()) {
 			f()
 		}
 	})
+}
+
+// doubt moves a slot of whose new owner this node was told a while ago, if nothing has happened to it since.
+func (m *slotMover) doubt(slot uint16, to view.NodeID, told *meta.Snapshot) {
+	ranges := view.RangesOf(view.SlotsRange(slot, slot))
+	for _, mig := range m.cache.Snapshot().AllMigrations() {
+		_, old := told.Migrations[mig.ID]
+		if len(mig.Ranges.Intersect(ranges)) > 0 && (!old || !told.Migrations[mig.ID].Stage.Ended()) {
+			return
+		}
+	}
+	if len(missing(m.cache.Snapshot(), to, ranges)) > 0 {
+		m.send(to, map[uint16]bool{slot: true}, func(err error) {
+			if err != nil {
+				m.log.Warn("a slot that a client moved did not move", "slot", slot, "to", string(to), "why", err)
+			}
+		})
+	}
 }
 
 // send moves slots and tells when they are the target's.

@@ -70,6 +70,11 @@ func (n *Node) Facts() []admin.Fact {
 		add("cluster", number(int64(c.Living))+" of "+number(int64(c.Nodes))+" nodes live; this one owns "+strconv.FormatFloat(100*c.Share, 'f', 1, 64)+"% of the keys")
 		add("copies", number(int64(c.Primary.Copies))+" of "+number(int64(c.Primary.Wanted))+" elsewhere; "+number(int64(c.Backup.Replicas))+" replicas of others here")
 	}
+	if n.cluster != nil && n.cluster.ready.Load() {
+		for _, m := range n.cluster.moves() {
+			add(m.Name, m.Value)
+		}
+	}
 	if r, ok := n.Redis(); ok {
 		add("address", n.Addr())
 		add("clients", number(r.Clients))

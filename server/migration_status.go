@@ -2,9 +2,11 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/server/admin"
 )
 
 // MigrationStatus is a migration, under way or one of the last that have ended.
@@ -73,4 +75,19 @@ func doing(s *meta.Snapshot, m meta.Migration, p *meta.MigrationProgress) string
 		return "about to begin"
 	}
 	return "moving"
+}
+
+// moves are lines of the status page: migrations in which the node has part.
+func (h *host) moves() (facts []admin.Fact) {
+	for _, m := range MigrationsOf(h.cache.Snapshot()) {
+		if m.Stage.Ended() || m.Source != h.self && m.Target != h.self {
+			continue
+		}
+		text := fmt.Sprintf("%.1f%% of the keys from %s to %s: %s", 100*m.Share, m.Source, m.Target, m.Doing)
+		if p := m.Progress; p != nil {
+			text += fmt.Sprintf(", %d records, %s, %s/s", p.Records, Size(p.Bytes).Short(), Size(p.Rate).Short())
+		}
+		facts = append(facts, admin.Fact{Name: fmt.Sprintf("migration %d", m.ID), Value: text})
+	}
+	return facts
 }

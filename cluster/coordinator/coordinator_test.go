@@ -59,6 +59,7 @@ type world struct {
 	fenced  map[record.LogID]bool
 	cut     record.BatchID // of the next plan
 	idle    map[view.NodeID]bool
+	passive map[view.NodeID]bool // in migrations
 }
 
 func newWorld(t *testing.T, settings meta.Settings) *world {
@@ -66,7 +67,7 @@ func newWorld(t *testing.T, settings meta.Settings) *world {
 	w := &world{
 		t: t, members: map[view.NodeID]*meta.Member{}, ends: map[view.NodeID]context.CancelFunc{},
 		silent: map[view.NodeID]bool{}, lacking: map[record.LogID][]record.SegmentID{},
-		fenced: map[record.LogID]bool{}, idle: map[view.NodeID]bool{},
+		fenced: map[record.LogID]bool{}, idle: map[view.NodeID]bool{}, passive: map[view.NodeID]bool{},
 	}
 	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
 	var err error
@@ -129,7 +130,7 @@ func (w *world) join(id view.NodeID, backups ...view.NodeID) {
 func (w *world) migrate(ctx context.Context, m *meta.Member) {
 	self := m.Node.ID
 	_, _ = w.cache.Wait(ctx, func(s *meta.Snapshot) bool {
-		if w.isIdle(self) {
+		if w.isIdle(self) || w.isPassive(self) {
 			return false
 		}
 		for _, mig := range s.Open(self) {
@@ -145,6 +146,12 @@ func (w *world) migrate(ctx context.Context, m *meta.Member) {
 		}
 		return false
 	})
+}
+
+func (w *world) isPassive(n view.NodeID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.passive[n]
 }
 
 // inherit says of all parts with a plan that they are there.

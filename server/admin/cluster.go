@@ -19,6 +19,8 @@ type Cluster struct {
 	Living      int
 	Dead        int // that own keys
 	Recoveries  int // of the cluster, under way
+	Incoming    int // migrations to this node, under way
+	Outgoing    int // and from it
 	Inherited   int64
 	Primary     replica.PrimaryMetrics
 	Backup      replica.BackupMetrics
@@ -41,6 +43,8 @@ var clusterMetrics = []metric[Cluster]{
 	gauge("cluster_nodes_living", "Nodes that have a lease.", func(m *Cluster) int64 { return int64(m.Living) }),
 	gauge("cluster_owners_dead", "Nodes that own keys and have no lease.", func(m *Cluster) int64 { return int64(m.Dead) }),
 	gauge("cluster_recoveries", "Recoveries under way.", func(m *Cluster) int64 { return int64(m.Recoveries) }),
+	gauge("cluster_migrations_incoming", "Migrations to this node under way.", func(m *Cluster) int64 { return int64(m.Incoming) }),
+	gauge("cluster_migrations_outgoing", "Migrations from this node under way.", func(m *Cluster) int64 { return int64(m.Outgoing) }),
 	counter("cluster_inherited_records", "Records that this node took over from dead ones.", func(m *Cluster) int64 { return m.Inherited }),
 
 	gauge("copies", "Copies that every segment of this node's log has elsewhere, at least.", func(m *Cluster) int64 { return int64(m.Primary.Copies) }),

@@ -274,7 +274,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	d := newDevCluster(t)
 	d.start("--nodes", "3")
 	d.write(100)
-	run(t, "", "cluster", "add", "--dir", d.dir).wants(t, 0, "node4 has joined")
+	run(t, "", "cluster", "add", "--dir", d.dir).wants(t, 0, "node4 has joined", "node4 has its share of the keys")
 	run(t, "", "cluster", "remove", "node1", "--dir", d.dir).wants(t, 1, "drain it first with `ostro cluster drain node1`")
 	run(t, "", "cluster", "drain", "node9", "--dir", d.dir).wants(t, 1, "there is no node node9")
 	run(t, "", "cluster", "drain", "node1", "--dir", d.dir).wants(t, 0, "node1 owns nothing any more")

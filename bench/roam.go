@@ -1,0 +1,338 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/bench/workload"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// timerEvent is what epoll calls the timer; connections have numbers from 0 on.
+const timerEvent = -1
+
+// roamer is a cluster client under a paced load: operations are due at the moments of a Poisson process, go to the
+// node that owns their slot as far as the client knows, and follow MOVED and ASK as any cluster client
+// does. One thread drives all connections through epoll. A latency counts from when its
+// operation was due until the last answer, redirections and retries included.
+//
+// It belongs to one goroutine, but for what is told by channels.
+type roamer struct {
+	nodes []roamNode
+	owner [record.PlaceSlots]uint8
+	epoll int
+	conns []*roamConn
+	timer int
+
+	keys  []uint32 // records that are asked for
+	draw  func() uint32
+	value []byte
+	rng   *rand.Rand
+
+	began  time.Time
+	trail  []roamPoint
+	moved  int64
+	asked  int64
+	errors map[string]int64
+}
+
+// roamNode is a node of the cluster.
+type roamNode struct {
+	addr    string
+	idle    []*roamConn
+	waiting []roamOp // due, and no connection is free
+}
+
+// roamOp is one operation.
+type roamOp struct {
+	id    uint32
+	write bool
+	ask   bool // with ASKING
+	due   time.Time
+}
+
+// roamPoint is one that was answered.
+type roamPoint struct{ at, took time.Duration }
+
+type roamConn struct {
+	fd    int
+	node  int
+	index int
+	op    roamOp
+	out   []byte
+	in    []byte
+	owed  int // replies
+}
+
+// roamTotal is what a roamer saw.
+type roamTotal struct {
+	trail        []roamPoint
+	moved, asked int64
+	errors       map[string]int64
+	late         int
+}
+
+// newRoamer connects to all nodes. slots tells at first who owns each.
+func newRoamer(addrs []string, owner [record.PlaceSlots]uint8, clients int, keys []uint32, draw func() uint32, value int) (*roamer, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create an epoll instance: %w", err)
+	}
+	r := &roamer{epoll: epoll, owner: owner, keys: keys, draw: draw, value: make([]byte, value), rng: rand.New(rand.NewPCG(1, 2)), errors: map[string]int64{}, timer: -1}
+	for n, addr := range addrs {
+		r.nodes = append(r.nodes, roamNode{addr: addr})
+		for range clients {
+			if err := r.connect(n); err != nil {
+				r.close()
+				return nil, err
+			}
+		}
+	}
+	r.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
+	if err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, r.timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: timerEvent})
+	}
+	if err != nil {
+		r.close()
+		return nil, fmt.Errorf("make a timer: %w", err)
+	}
+	return r, nil
+}
+
+func (r *roamer) connect(node int) error {
+	fd, err := dialFD(r.nodes[node].addr)
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", r.nodes[node].addr, err)
+	}
+	c := &roamConn{fd: fd, node: node, index: len(r.conns)}
+	r.conns = append(r.conns, c)
+	r.nodes[node].idle = append(r.nodes[node].idle, c)
+	return unix.EpollCtl(r.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.index)})
+}
+
+func (r *roamer) close() {
+	for _, c := range r.conns {
+		unix.Close(c.fd)
+	}
+	if r.timer >= 0 {
+		unix.Close(r.timer)
+	}
+	unix.Close(r.epoll)
+}
+
+// run sends perSecond operations, or as many as are answered if that is 0, until the context ends.
+func (r *roamer) run(ctx context.Context, perSecond float64, writes float64) (roamTotal, error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	r.began, r.trail = time.Now(), nil
+	due := r.began
+	events := make([]unix.EpollEvent, 256)
+	for ctx.Err() == nil {
+		now := time.Now()
+		if perSecond > 0 {
+			for !due.After(now) {
+				r.place(roamOp{id: r.draw(), write: r.rng.Float64() < writes, due: due})
+				due = due.Add(time.Duration(r.rng.ExpFloat64() * 1e9 / perSecond))
+			}
+		} else {
+			due = now.Add(10 * time.Millisecond)
+			r.saturate(now, writes)
+		}
+		if err := r.wait(events, time.Until(due)); err != nil {
+			return roamTotal{}, err
+		}
+	}
+	t := roamTotal{trail: r.trail, moved: r.moved, asked: r.asked, errors: r.errors}
+	for i := range r.nodes {
+		t.late += len(r.nodes[i].waiting)
+	}
+	return t, nil
+}
+
+// saturate gives an operation to as many connections as one node has: the load is on one node at first.
+func (r *roamer) saturate(now time.Time, writes float64) {
+	for range r.conns {
+		op := roamOp{id: r.draw(), write: r.rng.Float64() < writes, due: now}
+		if n := &r.nodes[r.ownerOf(op.id)]; len(n.idle) == 0 {
+			return
+		}
+		r.place(op)
+	}
+}
+
+func (r *roamer) ownerOf(id uint32) uint8 {
+	var key [32]byte
+	k := key[:workload.Text30.Len()]
+	workload.Text30.Put(k, uint64(r.keys[id]))
+	return r.owner[record.SlotOf(k)]
+}
+
+// place sends an operation to the owner of its key, or has it wait there.
+func (r *roamer) place(op roamOp) { r.placeAt(int(r.ownerOf(op.id)), op) }
+
+func (r *roamer) placeAt(node int, op roamOp) {
+	n := &r.nodes[node]
+	if len(n.idle) == 0 {
+		n.waiting = append(n.waiting, op)
+		return
+	}
+	c := n.idle[len(n.idle)-1]
+	n.idle = n.idle[:len(n.idle)-1]
+	r.send(c, op)
+}
+
+func (r *roamer) send(c *roamConn, op roamOp) {
+	c.op, c.owed, c.in = op, 1, c.in[:0]
+	c.out = c.out[:0]
+	if op.ask {
+		c.out = append(c.out, "*1\r\n$6\r\nASKING\r\n"...)
+		c.owed = 2
+	}
+	var key [32]byte
+	k := key[:workload.Text30.Len()]
+	workload.Text30.Put(k, uint64(r.keys[op.id]))
+	if op.write {
+		workload.FillValue(r.value, uint64(r.keys[op.id]), 0)
+		c.out = append(c.out, "*3\r\n$3\r\nSET\r\n$30\r\n"...)
+		c.out = append(append(c.out, k...), "\r\n$"...)
+		c.out = append(strconv.AppendInt(c.out, int64(len(r.value)), 10), "\r\n"...)
+		c.out = append(append(c.out, r.value...), "\r\n"...)
+	} else {
+		c.out = append(c.out, "*2\r\n$3\r\nGET\r\n$30\r\n"...)
+		c.out = append(append(c.out, k...), "\r\n"...)
+	}
+	if n, err := unix.Write(c.fd, c.out); err != nil || n < len(c.out) {
+		r.errors["a request of a few bytes was not sent"]++ // The socket is empty: it is broken.
+	}
+}
+
+// wait takes replies until the next operation is due.
+func (r *roamer) wait(events []unix.EpollEvent, d time.Duration) error {
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, time.Nanosecond)))}
+	if err := unix.TimerfdSettime(r.timer, 0, &at, nil); err != nil {
+		return fmt.Errorf("set a timer: %w", err)
+	}
+	n, err := unix.EpollWait(r.epoll, events, 1000)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		return fmt.Errorf("wait for replies: %w", err)
+	}
+	for _, ev := range events[:max(n, 0)] {
+		if ev.Fd == timerEvent {
+			var expirations [8]byte
+			_, _ = unix.Read(r.timer, expirations[:]) // Or it would wake us again.
+			continue
+		}
+		if err := r.receive(r.conns[ev.Fd]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receive reads what has come, and goes on if it is all.
+func (r *roamer) receive(c *roamConn) error {
+	var buf [4096]byte
+	n, err := unix.Read(c.fd, buf[:])
+	switch {
+	case err == unix.EAGAIN || err == unix.EINTR:
+		return nil
+	case err != nil || n == 0:
+		return fmt.Errorf("%s closed a connection", r.nodes[c.node].addr)
+	}
+	c.in = append(c.in, buf[:n]...)
+	for c.owed > 0 {
+		size := replySize(c.in)
+		if size == 0 {
+			return nil
+		}
+		if c.owed--; c.owed > 0 {
+			c.in = c.in[size:]
+		}
+	}
+	r.answered(c)
+	return nil
+}
+
+// replySize is how long the first reply is, 0 if it is not all there. There are only simple strings, errors and bulks.
+func replySize(b []byte) int {
+	end := bytes.Index(b, []byte("\r\n"))
+	if end < 0 {
+		return 0
+	}
+	if b[0] != '$' {
+		return end + 2
+	}
+	n, _ := strconv.Atoi(string(b[1:end]))
+	if n < 0 {
+		return end + 2
+	}
+	if len(b) < end+2+n+2 {
+		return 0
+	}
+	return end + 2 + n + 2
+}
+
+// answered counts an operation, or sends it elsewhere.
+func (r *roamer) answered(c *roamConn) {
+	op, node := c.op, c.node
+	switch {
+	case c.in[0] == '-':
+		node = r.redirect(c, &op)
+		defer r.placeAt(node, op)
+	case c.in[0] == '$' && c.in[1] == '-':
+		r.errors["a record is missing"]++
+		fallthrough
+	default:
+		now := time.Now()
+		r.trail = append(r.trail, roamPoint{now.Sub(r.began), now.Sub(op.due)})
+	}
+	n := &r.nodes[c.node]
+	n.idle = append(n.idle, c)
+	if len(n.waiting) > 0 {
+		next := n.waiting[0]
+		n.waiting = n.waiting[1:]
+		n.idle = n.idle[:len(n.idle)-1]
+		if now := int(r.ownerOf(next.id)); now != c.node && !next.ask {
+			n.idle = append(n.idle, c)
+			r.placeAt(now, next)
+			return
+		}
+		r.send(c, next)
+	}
+}
+
+// redirect says where an operation goes that was refused.
+func (r *roamer) redirect(c *roamConn, op *roamOp) int {
+	text, _, _ := strings.Cut(string(c.in[1:]), "\r\n")
+	words := strings.Fields(text)
+	op.ask = false
+	if len(words) == 3 && (words[0] == "MOVED" || words[0] == "ASK") {
+		slot, _ := strconv.Atoi(words[1])
+		for i := range r.nodes {
+			if r.nodes[i].addr != words[2] {
+				continue
+			}
+			if words[0] == "ASK" {
+				r.asked++
+				op.ask = true
+			} else {
+				r.moved++
+				r.owner[slot] = uint8(i)
+			}
+			return i
+		}
+	}
+	if words[0] != "TRYAGAIN" {
+		r.errors[text]++
+	}
+	return int(r.ownerOf(op.id))
+}
