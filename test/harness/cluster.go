@@ -3,7 +3,9 @@ package harness
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,8 +56,10 @@ type Node struct {
 	*Process
 	ID   string
 	Addr string // for Redis clients
-	Dir  string
-	args []string
+	// Admin is where it tells its numbers.
+	Admin string
+	Dir   string
+	args  []string
 }
 
 // TheEtcd is the name of etcd's machine.
@@ -170,9 +174,9 @@ func (c *Cluster) prepare(number int) {
 		SmallDisk(c.t, n.Dir, c.o.DiskBytes)
 	}
 	host, redis := c.host(name), c.port(7000)
-	n.Addr = host + ":" + redis
+	n.Addr, n.Admin = host+":"+redis, host+":"+c.port(7100)
 	n.args = append([]string{
-		"server", "--bind", host, "--port", redis, "--protected-mode", "no", "--dir", filepath.Join(n.Dir, "data"), "--admin-addr", host + ":" + c.port(7100),
+		"server", "--bind", host, "--port", redis, "--protected-mode", "no", "--dir", filepath.Join(n.Dir, "data"), "--admin-addr", n.Admin,
 		"--cluster", c.url, "--node-id", name, "--cluster-port", c.port(17000), "--cluster-secret-file", c.secret,
 		"--cluster-min-nodes", strconv.Itoa(c.o.Nodes), "--cluster-replicas", strconv.Itoa(min(3, c.o.Nodes)),
 		"--memory-limit", "512MiB",
@@ -320,6 +324,9 @@ func (c *Cluster) Unhealthy() error {
 		if !s.IsAlive(view.NodeID(n.ID)) {
 			return fmt.Errorf("%s has no lease", n.ID)
 		}
+		if s.Alive[view.NodeID(n.ID)].Started.Before(n.began) {
+			return fmt.Errorf("%s has the lease of its former process, which will end", n.ID)
+		}
 	}
 	switch {
 	case len(s.Alive) != running:
@@ -349,11 +356,30 @@ func (c *Cluster) tooFewCopies(s *meta.Snapshot, running int) error {
 		if absent := s.Absent(s.Logs[s.Nodes[id].Log]); len(absent) > 0 {
 			return fmt.Errorf("copies of the log of %s that were at %v are not made anew yet", id, absent)
 		}
+		if err := c.Node(id).thin(); err != nil {
+			return err
+		}
 		if err := ping(c.Node(id).Addr); err != nil {
 			return fmt.Errorf("%s does not serve: %w", id, err)
 		}
 	}
 	return nil
+}
+
+// thin says whether segments of a node's log have fewer copies than wanted: those at nodes that were away for
+// a moment count again only when the node has made sure of them.
+func (n *Node) thin() error {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get("http://" + n.Admin + "/metrics")
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err == nil && !strings.Contains(string(text), "\nostro_copies_thin_segments 0\n") {
+		err = fmt.Errorf("%s has segments with fewer copies than wanted", n.ID)
+	}
+	return err
 }
 
 func ping(addr string) error {

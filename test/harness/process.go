@@ -25,6 +25,7 @@ type Process struct {
 
 	cmd    *exec.Cmd
 	exited chan struct{}
+	began  time.Time   // when it was last started
 	ending atomic.Bool // somebody asked it to end
 	kills  atomic.Int64
 }
@@ -39,6 +40,7 @@ func (p *Process) start(args ...string) error {
 	cmd := exec.Command(p.binary, args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	began := time.Now()
 	if err := p.space.enter(cmd.Start); err != nil {
 		return fmt.Errorf("start %s: %w", p.Name, err)
 	}
@@ -47,7 +49,7 @@ func (p *Process) start(args ...string) error {
 		_ = cmd.Wait()
 		close(exited)
 	}()
-	p.cmd, p.exited = cmd, exited
+	p.cmd, p.exited, p.began = cmd, exited, began
 	p.ending.Store(false)
 	return nil
 }
