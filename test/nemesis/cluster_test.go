@@ -14,6 +14,9 @@ const smallDiskBytes = 1 << 30
 // smallSegments make segments fill, close and be cleaned all the time.
 var smallSegments = []string{"--segment-size", "256KiB"}
 
+// slowMoves let a migration take some time, so that something can happen to it.
+var slowMoves = append([]string{"--migrate-rate", "1MiB", "--migrate-pull-bytes", "4KiB"}, smallSegments...)
+
 // The short form: each kind of harm once or twice, in a random order.
 
 func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testing.T) {

@@ -11,9 +11,6 @@ import (
 	"github.com/ostrodb/ostro/test/harness"
 )
 
-// slowMoves let a migration take some time, so that something can happen to it.
-var slowMoves = append([]string{"--migrate-rate", "1MiB", "--migrate-pull-bytes", "4KiB"}, smallSegments...)
-
 // Migrations are no harm. What happens to nodes meanwhile may be.
 var (
 	moveRange = Fault{"keys that move", func(g *game) error {
