@@ -283,11 +283,10 @@ func replySize(b []byte) int {
 
 // answered counts an operation, or sends it elsewhere.
 func (r *roamer) answered(c *roamConn) {
-	op, node := c.op, c.node
+	op := c.op
 	switch {
 	case c.in[0] == '-':
-		node = r.redirect(c, &op)
-		defer r.placeAt(node, op)
+		defer r.placeAt(r.redirect(c, &op), op)
 	case c.in[0] == '$' && c.in[1] == '-':
 		r.errors["a record is missing"]++
 		fallthrough
