@@ -43,19 +43,19 @@ func (w *arrivalWait) release(err error) {
 }
 
 // over tells whether nobody has to wait for r any more; if not, what happens next.
-func (w *arrivalWait) over(r Range) (over bool, err error, turn chan struct{}) {
+func (w *arrivalWait) over(r Range) (over bool, turn chan struct{}, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.released {
-		return true, w.err, nil
+		return true, nil, w.err
 	}
-	return !w.meets(r), nil, w.turn
+	return !w.meets(r), w.turn, nil
 }
 
 // await waits until all of r was pulled.
 func (w *arrivalWait) await(ctx context.Context, st *Store, r Range) error {
 	for {
-		over, err, turn := w.over(r)
+		over, turn, err := w.over(r)
 		if over {
 			return err
 		}
@@ -175,11 +175,11 @@ func (q *askedOf) get(done func(error)) {
 // need not be waited for.
 func (q *askedOf) getKeys(done func(error)) {
 	answer := make(chan error, 1)
-	over, err, turn := q.over()
+	over, turn, err := q.over()
 	if !over {
 		q.from.puller.Want(q.keys, func(err error) { answer <- err })
 	}
-	for ; !over; over, err, turn = q.over() {
+	for ; !over; over, turn, err = q.over() {
 		select {
 		case err := <-answer:
 			done(err)
@@ -194,17 +194,17 @@ func (q *askedOf) getKeys(done func(error)) {
 }
 
 // over tells whether the keys need not be waited for any more; if not, what happens next.
-func (q *askedOf) over() (over bool, err error, turn chan struct{}) {
+func (q *askedOf) over() (over bool, turn chan struct{}, err error) {
 	w := &q.from.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.released {
-		return true, w.err, nil
+		return true, nil, w.err
 	}
 	left := *w.left.Load()
 	for _, k := range q.keys {
 		if anyHas(left, k.Place) {
-			return false, nil, w.turn
+			return false, w.turn, nil
 		}
 	}
 	return true, nil, nil
