@@ -66,6 +66,8 @@ type Gate interface {
 type Driver struct {
 	o Options
 
+	replay sync.Mutex // held by who imports what was pulled
+
 	mu    sync.Mutex
 	moves map[ID]*move
 	tasks sync.WaitGroup

@@ -11,7 +11,6 @@ import (
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
-	"github.com/ostrodb/ostro/internal/background"
 )
 
 // pulls brings all records of a migration here: pieces of the ranges in the background, and what operations
@@ -149,7 +148,6 @@ func (p *pulls) discard() {
 
 // work pulls piece after piece.
 func (p *pulls) work(ctx context.Context, one *puller) error {
-	background.Quiet() // Clients go first.
 	for {
 		piece, ok := p.next()
 		if !ok {
@@ -203,12 +201,19 @@ func (p *pulls) once(ctx context.Context, one *puller, ask *pull) (got pulled, e
 		return got, err
 	}
 	began := time.Now()
-	if err := one.worker.Import(ctx, entries); err != nil {
+	if err := p.replay(ctx, one, entries); err != nil {
 		return got, fmt.Errorf("import what was pulled: %w", err)
 	}
 	p.m.bytes.Add(int64(len(entries)))
 	p.m.records.Add(int64(got.Records))
 	return got, p.pace.wait(ctx, time.Since(began), len(entries))
+}
+
+// replay imports what a pull brought, one at a time of all: the other processors are for clients, and for what they wait for.
+func (p *pulls) replay(ctx context.Context, one *puller, entries []byte) error {
+	p.m.d.replay.Lock()
+	defer p.m.d.replay.Unlock()
+	return one.worker.Import(ctx, entries)
 }
 
 // call asks the source, which must answer soon.

@@ -15,6 +15,8 @@ type Shelf struct {
 	store *store.Store
 	share func() float64 // of all keys that the store has
 
+	turn sync.Mutex // held by a pull while it looks for entries
+
 	mu     sync.Mutex
 	free   []*reader
 	users  sync.WaitGroup

@@ -121,7 +121,6 @@ func sendCompletions(ctx context.Context, c *peer.Call, st *store.Store, ranges 
 
 // pull gives the next entries of a range, from where they lie in the log.
 func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
-	c.Quiet() // Clients go first.
 	var ask pull
 	if err := ask.decode(c.Head); err != nil {
 		return nil, nil, err
@@ -134,6 +133,8 @@ func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 		return nil, nil, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
 	}
 	return shelf.give(ctx, c, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
+		shelf.turn.Lock() // One at a time: the other processors are for clients.
+		defer shelf.turn.Unlock()
 		next, st := ss.Pull(store.Range(ask.Range), ask.Cursor, int(ask.Bytes), emit)
 		ask.Cursor = next
 		return next, st

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
-	"github.com/ostrodb/ostro/internal/background"
 )
 
 // readBytes is how much one system call reads of small frames.
@@ -22,7 +21,6 @@ type caller struct {
 	in     *bufio.Reader
 	out    *sender
 	room   chan struct{} // bounds the handlers that run
-	quiet  bool          // the goroutine that reads has low priority
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
@@ -117,9 +115,6 @@ func (k *caller) result(ctx context.Context, m method, f *frame) *frame {
 	}
 	c := &Call{From: k.from, Method: f.method, Head: f.head, Bulk: f.bulk}
 	c.send = func(head any, bulk []byte) error { return k.part(f.call, head, bulk) }
-	if m.inOrder {
-		c.lower = k.lower
-	}
 	head, bulk, err := m.handler(ctx, c)
 	a := &frame{kind: kindAnswer, call: f.call, bulk: bulk, pieces: c.pieces, sent: c.sent}
 	if err == nil {
@@ -135,14 +130,6 @@ func (k *caller) result(ctx context.Context, m method, f *frame) *frame {
 	k.server.failed.Add(1)
 	said, _ := encodeHead(errorOf(err)) // Two strings always can be.
 	return &frame{kind: kindError, call: f.call, head: said}
-}
-
-// lower gives the goroutine that reads, and answers in order, low priority for good.
-func (k *caller) lower() {
-	if !k.quiet {
-		k.quiet = true
-		background.Quiet()
-	}
 }
 
 func (k *caller) part(call uint64, head any, bulk []byte) error {

@@ -30,17 +30,8 @@ type Call struct {
 	Bulk   []byte
 
 	send   func(head any, bulk []byte) error
-	lower  func()
 	pieces [][]byte
 	sent   func()
-}
-
-// Quiet has this call and all later ones of its connection answered at low priority, if they are answered in order. It is for
-// connections that carry nothing else.
-func (c *Call) Quiet() {
-	if c.lower != nil {
-		c.lower()
-	}
 }
 
 // Gather makes pieces the rest of the answer's bulk, in their order and from where they lie: nothing
