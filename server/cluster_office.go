@@ -9,7 +9,7 @@ import (
 )
 
 // hold does what a member does beside serving, for as long as it is one: it stands for coordinator,
-// and replays what it inherits.
+// replays what it inherits, and has floors forgotten that are below all of its log.
 func (l *life) hold(m *meta.Member) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.tasks.Go(func() {
@@ -28,4 +28,5 @@ func (l *life) hold(m *meta.Member) {
 		}
 	})
 	l.tasks.Go(func() { l.inherit(ctx, m) })
+	l.tasks.Go(func() { l.dropFloors(ctx, m) })
 }

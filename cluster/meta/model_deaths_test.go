@@ -3,6 +3,7 @@ package meta
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 )
@@ -80,9 +81,12 @@ func isMigration(s modelStep) bool {
 func TestADeathAtEveryStepOfAMigrationLosesNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	stride := 1
+	stride := 6
 	if testing.Short() {
-		stride = 5
+		stride = 18
+	}
+	if os.Getenv("OSTRO_MODEL_RUNS") != "" {
+		stride = 1
 	}
 	runs := 0
 	for _, cancel := range []int{-1, 11, 23} {

@@ -19,8 +19,6 @@ type memory struct {
 	pairs    map[string]*mvccpb.KeyValue // never changed in place
 }
 
-func (m *memory) clone() *memory { return &memory{m.revision, maps.Clone(m.pairs)} }
-
 func (m *memory) all(_ context.Context, prefix string) (kvs []*mvccpb.KeyValue, revision int64, err error) {
 	for _, key := range slices.Sorted(maps.Keys(m.pairs)) {
 		if strings.HasPrefix(key, prefix) {

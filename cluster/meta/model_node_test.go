@@ -153,7 +153,10 @@ func (n *modelNode) see() {
 // yielded tells whether this node, a source, has seen that it does not serve any more, and has its log still.
 func (n *modelNode) yielded(id uint64) bool {
 	m := n.seen.Migrations[id]
-	return n.up && m.Source == n.id && m.Stage == Moving && (m.SourceLog == n.log || n.w.flaw == "answers for another log")
+	if n.w.flaw == "answers whatever it is asked" {
+		return n.up
+	}
+	return n.up && m.Source == n.id && m.Stage == Moving && m.SourceLog == n.log
 }
 
 // arrive begins to serve what has been yielded.
@@ -161,6 +164,7 @@ func (n *modelNode) arrive(m Migration, source *modelNode) {
 	a := &modelArrival{ranges: m.Ranges, ceiling: map[int]uint64{}, pulled: map[int]bool{}}
 	for key := range modelKeys {
 		a.ceiling[key] = source.store.ceiling(key)
+		n.store.floor[key] = max(n.store.floor[key], a.ceiling[key])
 	}
 	n.arrivals[m.ID] = a
 	n.store.expects = n.store.expects.Subtract(m.Ranges)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -150,9 +149,7 @@ func (p *pulls) discard() {
 
 // work pulls piece after piece.
 func (p *pulls) work(ctx context.Context, one *puller) error {
-	if os.Getenv("MOVE_QUIET") != "" {
-		background.Quiet()
-	}
+	background.Quiet() // Clients go first.
 	for {
 		piece, ok := p.next()
 		if !ok {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -122,9 +121,7 @@ func sendCompletions(ctx context.Context, c *peer.Call, st *store.Store, ranges 
 
 // pull gives the next entries of a range, from where they lie in the log.
 func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
-	if os.Getenv("MOVE_QUIET") != "" {
-		c.Quiet()
-	}
+	c.Quiet() // Clients go first.
 	var ask pull
 	if err := ask.decode(c.Head); err != nil {
 		return nil, nil, err

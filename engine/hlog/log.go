@@ -18,7 +18,8 @@
 //   - A segment's file is removed only after everything live in it was
 //     relocated, and the relocated copies are as durable as the originals were.
 //   - What survives a loss of power is all batches up to some number, and none
-//     beyond: no batch is kept without those that it builds on. See Resume.
+//     beyond: no batch is kept without those that it builds on. See Resume. Side
+//     segments are outside of that order; see Side.
 package hlog
 
 import (

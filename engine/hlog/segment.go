@@ -35,7 +35,7 @@ type Segment struct {
 	mapping []byte
 	remote  atomic.Bool // the blob tier holds it
 	held    atomic.Bool // copies elsewhere may count; see Drop
-	aside   atomic.Bool // it is a side segment that is not adopted yet
+	aside   atomic.Bool // it is a side segment that is not adopted yet, or not synced
 	vacated atomic.Bool // nothing in it is alive, and its memory is free
 	gone    bool
 	io      sync.RWMutex // held shared while bytes are read without a guard, so that nothing is freed meanwhile

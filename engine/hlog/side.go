@@ -134,7 +134,7 @@ func (l *Log) takeSide() (*Segment, error) {
 		return nil, err
 	}
 	l.slots.at(s.Slot).setStable(wholeSegment)
-	s.aside.Store(l.opts.Replicator != nil)
+	s.aside.Store(l.opts.Logged)
 	return s, nil
 }
 
@@ -155,8 +155,8 @@ func (h *Head) putSideSeal(room []byte, closed bool) {
 // queueSide hands a closed segment to those who see to its adoption. The caller
 // holds the head's lock.
 func (l *Log) queueSide(side *Side, s *Segment) {
-	if !s.aside.Load() {
-		return
+	if l.opts.Replicator == nil {
+		return // It is as all others are once it is synced.
 	}
 	all := &l.sides
 	all.mu.Lock()

@@ -61,6 +61,11 @@ func (l *Log) syncHeads() error {
 	if err == nil {
 		err = errors.Join(l.settled(heads, reaches), each(sides, l.cutClosed))
 	}
+	if err == nil && l.opts.Replicator == nil {
+		for _, s := range sides {
+			s.aside.Store(false)
+		}
+	}
 	if err == nil {
 		// Last, for whoever sees it may remove the segments that were just cut.
 		l.synced.Store(uint64(last))

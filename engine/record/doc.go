@@ -12,7 +12,8 @@
 //   - What ends in a seal has arrived whole; anything after the last seal is
 //     ignored.
 //   - A seal numbers its batch in the order of all heads of the log. Of batches
-//     behind a number that is missing none counts; see Prefix.
+//     behind a number that is missing none counts; see Prefix. Those of side segments
+//     have no number, and count by themselves.
 //   - An entry at rest has no lock bit in its version.
 //
 // All integers are little-endian, and so must the machine be: entries are read

@@ -7,7 +7,8 @@ type SegmentID uint64
 
 // BatchID numbers the sealed batches of a log over all its heads, without a
 // gap and in an order in which each comes after those that it builds on. Zero
-// is for segments whose batches have no order: those of a volatile log.
+// is for segments whose batches have no order: those of a volatile log, and side
+// segments.
 type BatchID uint64
 
 // LogID names the log of one primary.

@@ -27,9 +27,17 @@ func BenchmarkPull(b *testing.B) {
 	var key [30]byte
 	copy(key[:], "user:profile:000000000")
 	value := make([]byte, 100)
-	for i := range pullRecords {
-		binary.LittleEndian.PutUint64(key[22:], uint64(i)*0x9E3779B97F4A7C15)
-		if s := attempt(ss, func() store.Status { k := ss.Key(0, key[:]); return ss.Put(&k, store.Write{Value: value}, nil) }); s != store.OK {
+	for i := 0; i < pullRecords; i += 1000 {
+		if s := attempt(ss, func() store.Status {
+			for n := range 1000 {
+				binary.LittleEndian.PutUint64(key[22:], uint64(i+n)*0x9E3779B97F4A7C15)
+				k := ss.Key(0, key[:])
+				if s := ss.Put(&k, store.Write{Value: value}, nil); s != store.OK {
+					return s
+				}
+			}
+			return store.OK
+		}); s != store.OK {
 			b.Fatal(s, ss.Err())
 		}
 	}

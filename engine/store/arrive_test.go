@@ -40,6 +40,15 @@ func (m *move) serve(rng *rand.Rand, life uint64) {
 	m.e.compare("after the end", m.st, m.owns)
 }
 
+// pullSomeWhile lets clients work while a part arrives.
+func (m *move) pullSomeWhile(rng *rand.Rand, life uint64) {
+	pullers, letters := rand.New(rand.NewPCG(rng.Uint64(), 1)), rng.IntN(6)
+	var wg sync.WaitGroup
+	wg.Go(func() { m.pullAll(pullers, letters) })
+	m.clients(rng.IntN(100), life)
+	wg.Wait()
+}
+
 // settled compares both stores when the move is over, and the target in its next life.
 func (m *move) settled() {
 	m.t.Helper()
@@ -72,11 +81,7 @@ func TestATargetThatDiedPullsEverythingAgainAndBringsNothingBack(t *testing.T) {
 		m.open()
 		for life := range uint64(1 + rng.IntN(2)) {
 			m.begin()
-			pullers := rand.New(rand.NewPCG(rng.Uint64(), 1))
-			var wg sync.WaitGroup
-			wg.Go(func() { m.pullAll(pullers, rng.IntN(6)) })
-			wg.Wait()
-			m.clients(rng.IntN(100), life)
+			m.pullSomeWhile(rng, life)
 			m.post.end()
 			m.crash()
 		}
@@ -92,11 +97,7 @@ func TestTheHeirOfADeadSourceFinishesWhatPullsBegan(t *testing.T) {
 	forMoves(t, func(m *move, rng *rand.Rand) {
 		m.open()
 		m.begin()
-		pullers := rand.New(rand.NewPCG(rng.Uint64(), 1))
-		var wg sync.WaitGroup
-		wg.Go(func() { m.pullAll(pullers, rng.IntN(6)) })
-		m.clients(rng.IntN(100), 1)
-		wg.Wait()
+		m.pullSomeWhile(rng, 1)
 		m.post.end()
 		again := logged(m.opts) && rng.IntN(2) == 0
 		if again {

@@ -169,7 +169,11 @@ func TestAStartFindsExactlyWhatIsOwnedAndAboveTheFloors(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 8))
-	for round := range 6 {
+	rounds := 6
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
 		dev := device.NewMemory()
 		o := Options{Device: dev, Durability: EverySec, SegmentBytes: 1 << 20, Heads: 2}
 		st, err := Open(o)

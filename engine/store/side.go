@@ -31,3 +31,7 @@ func (st *Store) Position() (record.BatchID, record.SegmentID) {
 	st.log.SealAll()
 	return st.log.Last() + 1, st.log.NextID()
 }
+
+// Oldest is the lowest id among the log's segments. A floor whose segment is not above it
+// has nothing below it any more, and may be forgotten.
+func (st *Store) Oldest() record.SegmentID { return st.log.Oldest(0) }
