@@ -59,6 +59,7 @@ type world struct {
 	fenced  map[record.LogID]bool
 	cut     record.BatchID // of the next plan
 	idle    map[view.NodeID]bool
+	carries bool // nodes carry migrations out by themselves
 }
 
 func newWorld(t *testing.T, settings meta.Settings) *world {
@@ -122,14 +123,14 @@ func (w *world) join(id view.NodeID, backups ...view.NodeID) {
 		})
 	})
 	w.tasks.Go(func() { w.inherit(ctx, m) })
-	w.tasks.Go(func() { w.migrate(ctx, m) })
+	w.tasks.Go(func() { w.carry(ctx, m) })
 }
 
-// migrate does what a node does for migrations, without any data.
-func (w *world) migrate(ctx context.Context, m *meta.Member) {
+// carry does what a node does for migrations, without any data.
+func (w *world) carry(ctx context.Context, m *meta.Member) {
 	self := m.Node.ID
 	_, _ = w.cache.Wait(ctx, func(s *meta.Snapshot) bool {
-		if w.isIdle(self) {
+		if !w.isCarrying() || w.isIdle(self) {
 			return false
 		}
 		for _, mig := range s.Open(self) {
@@ -167,6 +168,12 @@ func (w *world) inherit(ctx context.Context, m *meta.Member) {
 			return
 		}
 	}
+}
+
+func (w *world) isCarrying() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.carries
 }
 
 func (w *world) isIdle(n view.NodeID) bool {
@@ -437,6 +444,9 @@ func TestACoordinatorThatFindsMostNodesGoneWaitsForThem(t *testing.T) {
 
 func TestADrainedNodeMovesAllToOthersWhileItLives(t *testing.T) {
 	w := four(t)
+	w.mu.Lock()
+	w.carries = true
+	w.mu.Unlock()
 	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
 	s := w.await("word of who still counts on it", func(s *meta.Snapshot) bool {
 		return strings.Contains(s.Wishes["n2"].Waiting, "have their copies made elsewhere")
