@@ -8,16 +8,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
-// byHand lets the test do what nodes do for migrations.
-func (w *world) byHand(nodes ...view.NodeID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, n := range nodes {
-		w.passive[n] = true
-	}
-}
-
-func (w *world) request(from, to view.NodeID, ranges view.Ranges) meta.Migration {
+func (w *world) migrate(from, to view.NodeID, ranges view.Ranges) meta.Migration {
 	w.t.Helper()
 	m, err := w.meta.Migrate(patience(w.t), meta.MigrationRequest{Source: from, Target: to, Ranges: ranges})
 	w.must(err)
@@ -31,7 +22,7 @@ func (w *world) slots(first, last uint16) view.Ranges {
 func TestAMigrationToANodeThatDiesBeforeItBeganHasFailed(t *testing.T) {
 	w := four(t)
 	w.join("n5")
-	m := w.request("n1", "n5", w.slots(0, 9))
+	m := w.migrate("n1", "n5", w.slots(0, 9))
 	w.kill("n5")
 	s := w.await("the end of the migration", func(s *meta.Snapshot) bool { return s.Migrations[m.ID].Stage.Ended() })
 	if got := s.Migrations[m.ID]; got.Stage != meta.Failed || !strings.Contains(got.Why, "n5 is not alive") {
@@ -41,8 +32,7 @@ func TestAMigrationToANodeThatDiesBeforeItBeganHasFailed(t *testing.T) {
 
 func TestASourceThatDiesLeavesItsRangesToTheTarget(t *testing.T) {
 	w := four(t)
-	w.byHand("n1", "n2")
-	m := w.request("n1", "n2", w.slots(0, 9))
+	m := w.migrate("n1", "n2", w.slots(0, 9))
 	_, err := w.members["n1"].Move(patience(t), m.ID, 5, 5)
 	w.must(err)
 	w.kill("n1")
@@ -54,8 +44,7 @@ func TestASourceThatDiesLeavesItsRangesToTheTarget(t *testing.T) {
 
 func TestANodeInheritsNothingThatItHasNotDroppedYet(t *testing.T) {
 	w := four(t)
-	w.byHand("n1", "n2")
-	m := w.request("n1", "n2", w.slots(0, 9))
+	m := w.migrate("n1", "n2", w.slots(0, 9))
 	_, err := w.members["n1"].Move(patience(t), m.ID, 5, 5)
 	w.must(err)
 	w.must(w.members["n2"].CompleteMigration(patience(t), m.ID, meta.MigrationStats{}))

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -19,25 +20,37 @@ import (
 // movingNode is a node of a town that moves slots when it is asked.
 type movingNode struct {
 	*townNode
+
+	plan sync.Mutex // guards what the test sets
 	town *town
 	gate chan struct{} // nil, or a move takes one of it
 	fail error
 }
 
+// set changes what the next moves do.
+func (n *movingNode) set(change func()) {
+	n.plan.Lock()
+	defer n.plan.Unlock()
+	change()
+}
+
 func (n *movingNode) MoveSlot(slot uint16, to view.NodeID, _ bool, done func(error)) {
+	n.plan.Lock()
+	tw, gate, fail := n.town, n.gate, n.fail
+	n.plan.Unlock()
 	go func() {
-		if n.gate != nil {
-			<-n.gate
+		if gate != nil {
+			<-gate
 		}
-		if n.fail != nil {
-			done(n.fail)
+		if fail != nil {
+			done(fail)
 			return
 		}
 		ranges := view.RangesOf(view.SlotsRange(slot, slot))
-		from := n.town.ownerOf(ranges[0].First)
-		for i := range n.town.nodes {
-			if n.town.nodes[i].id == to && i != from {
-				n.town.move(ranges, from, i)
+		from := tw.ownerOf(ranges[0].First)
+		for i := range tw.nodes {
+			if tw.nodes[i].id == to && i != from {
+				tw.move(ranges, from, i)
 			}
 		}
 		done(nil)
@@ -70,7 +83,7 @@ func movingTown(t testing.TB, nodes int) (*town, []*movingNode) {
 		return m
 	})
 	for _, m := range movers {
-		m.town = tw
+		m.set(func() { m.town = tw })
 	}
 	return tw, movers
 }
@@ -111,12 +124,13 @@ func TestSetslotNodeMovesASlotWithItsKeys(t *testing.T) {
 		t.Fatalf("a client is told to move %v by hand, %v", r, err)
 	}
 	// The client waits for the move, others do not.
-	movers[1].gate = make(chan struct{})
+	gate := make(chan struct{})
+	movers[1].set(func() { movers[1].gate = gate })
 	must(t, target.send("cluster", "setslot", slot, "node", idOf("n2")))
 	if got := ask(t, tw.dial(1), "ping"); got != "PONG" {
 		t.Fatal(got)
 	}
-	movers[1].gate <- struct{}{}
+	gate <- struct{}{}
 	if r, err := target.receive(); err != nil || r.text != "OK" {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -131,7 +145,7 @@ func TestSetslotNodeMovesASlotWithItsKeys(t *testing.T) {
 			t.Fatalf("the slot is still shown on its way: %s", text)
 		}
 	}
-	movers[0].fail = errors.New("the target is full")
+	movers[0].set(func() { movers[0].fail = errors.New("the target is full") })
 	other := strconv.Itoa(int(record.SlotOf([]byte(tw.keyOf(0, 0)))))
 	if got := ask(t, source, "cluster", "setslot", other, "node", idOf("n2")); got != "ERR the target is full" {
 		t.Fatalf("a move that failed: %q", got)
