@@ -49,7 +49,6 @@ var rocksteadyModes = map[string]meta.MigrationOptions{
 	"async":     {PriorityPulls: meta.PriorityPullsAsync, Sample: true},
 	"sync":      {PriorityPulls: meta.PriorityPullsSync, Sample: true},
 	"none":      {PriorityPulls: meta.PriorityPullsNone, Sample: true},
-	"late":      {Ownership: meta.OwnershipLate},
 	"no-sample": {PriorityPulls: meta.PriorityPullsAsync},
 }
 
@@ -65,11 +64,11 @@ So every migration stands beside the seconds before it, in the same run. Redis 7
 does the same with redis-cli --cluster reshard: masters without replicas, where Ostro keeps three copies.
 
 Modes: async (priority pulls in batches, the default), sync (one at a time, the worker waits), none (clients wait until
-their record comes by itself), late (the source serves until the end), no-sample (nothing is sent ahead).
+their record comes by itself), no-sample (nothing is sent ahead).
 
 Then the two ends alone, by the size of a record: reading a store for pulls, and replaying what they bring.`,
 		Example: `  ostro bench rocksteady
-  ostro bench rocksteady --records 4M --skews 0.99 --modes async,late --rounds 3
+  ostro bench rocksteady --records 4M --skews 0.99 --modes async,none --rounds 3
   ostro bench rocksteady --redis=false --plot rocksteady.svg --json > rocksteady.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -89,7 +88,7 @@ Then the two ends alone, by the size of a record: reading a store for pulls, and
 	fl.DurationVar(&f.calm, "calm", 3*time.Second, "seconds without a migration before each one")
 	fl.IntVar(&f.rounds, "rounds", 2, "migrations of each case: there, back, there ...")
 	fl.StringSliceVar(&f.skews, "skews", []string{"0", "0.5", "0.99", "1.2"}, "skews of the load, with the first mode")
-	fl.StringSliceVar(&f.modes, "modes", []string{"async", "sync", "none", "late", "no-sample"}, "ways to move, at skew 0.99")
+	fl.StringSliceVar(&f.modes, "modes", []string{"async", "sync", "none", "no-sample"}, "ways to move, at skew 0.99")
 	fl.BoolVar(&f.redis, "redis", true, "also reshard a Redis Cluster of the same data")
 	fl.StringVar(&f.redisProgram, "redis-program", "redis-server", "the redis-server to start")
 	fl.IntSliceVar(&f.alone, "alone", []int{64, 128, 256, 512, 1024, 2048}, "sizes of records for the two ends alone; none to leave them out")
@@ -105,7 +104,7 @@ func (f rocksteadyFlags) check() error {
 	}
 	for _, m := range f.modes {
 		if _, known := rocksteadyModes[m]; !known {
-			return fmt.Errorf("--modes %q: use async, sync, none, late or no-sample", m)
+			return fmt.Errorf("--modes %q: use async, sync, none or no-sample", m)
 		}
 	}
 	return nil

@@ -48,16 +48,9 @@ const (
 	PriorityPullsNone  = "none"
 )
 
-// When a target begins to serve.
-const (
-	OwnershipEarly = "early"
-	OwnershipLate  = "late"
-)
-
 // MigrationOptions are how ranges are moved.
 type MigrationOptions struct {
 	PriorityPulls string `json:"priorityPulls,omitempty"` // async if empty
-	Ownership     string `json:"ownership,omitempty"`     // early if empty
 	// Sample has the source send what its clients use most before it yields.
 	Sample bool `json:"sample,omitempty"`
 }
@@ -67,11 +60,6 @@ func (o MigrationOptions) check() error {
 	case "", PriorityPullsAsync, PriorityPullsSync, PriorityPullsNone:
 	default:
 		return fmt.Errorf("there are no priority pulls %q: use async, sync or none", o.PriorityPulls)
-	}
-	switch o.Ownership {
-	case "", OwnershipEarly, OwnershipLate:
-	default:
-		return fmt.Errorf("there is no ownership %q: use early or late", o.Ownership)
 	}
 	return nil
 }

@@ -229,17 +229,12 @@ func (m *move) queue(ctx context.Context) (stage, error) {
 		return m.giveUp(ctx, never)
 	}
 	m.want = s.Migrations[m.id]
-	if m.want.Options.Ownership == meta.OwnershipLate && m.want.Stage == meta.Wanted {
-		return m.giveUp(ctx, errLate)
-	}
 	m.log.Info("a migration to this node begins", "share", fmt.Sprintf("%.3f%%", 100*m.want.Ranges.Fraction()), "options", fmt.Sprintf("%+v", m.want.Options))
 	if m.want.Stage == meta.Wanted && m.want.Options.Sample {
 		return sampling, nil
 	}
 	return yielding, nil
 }
-
-var errLate = errors.New("late ownership is not built yet: move the ranges with early ownership, which is the default")
 
 // giveUp ends a migration that can never begin.
 func (m *move) giveUp(ctx context.Context, why error) (stage, error) {

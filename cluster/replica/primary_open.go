@@ -190,6 +190,7 @@ func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.Node
 	p.mu.Lock()
 	if !p.strays.reuse(node, g.id) {
 		p.mu.Unlock()
+		rest(ctx, firstPause) // It may be the only one that can be asked.
 		return nil, fmt.Errorf("node %s is just dropping its replica of segment %d", node, g.id)
 	}
 	request := OpenRequest{
