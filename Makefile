@@ -59,8 +59,12 @@ cluster: ## a cluster under load: nodes killed and stopped, networks cut, disks 
 	$(GO) test -count=1 ./test/harness ./test/linearize ./test/nemesis
 
 .PHONY: torture-cluster
-torture-cluster: ## the same until KILLS=300 processes were killed; ARGS='-seed 7' repeats a run
-	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run Torture -args -kills $(KILLS) $(ARGS)
+torture-cluster: ## the same until KILLS=300 processes were killed, half of them beside cut networks and full disks; ARGS='-seed 7' repeats a run
+	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run 'TortureOf(Processes|NetworksAndDisks)' -args -kills $(KILLS) $(ARGS)
+
+.PHONY: torture-migrate
+torture-migrate: ## keys that move all the time, until half of KILLS=300 processes were killed meanwhile
+	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run TortureOfMigrations -args -kills $(KILLS) $(ARGS)
 
 # Modules of their own: ./... of the main module does not see them.
 CONTRIB := contrib/pebble contrib/bbolt
