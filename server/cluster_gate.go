@@ -62,36 +62,26 @@ func (g *gate) show(s *meta.Snapshot) {
 	g.publish(s)
 }
 
-// open serves ranges that a migration brings to this node.
-func (g *gate) open(ranges view.Ranges) {
+// change changes what is served beside what a snapshot says.
+func (g *gate) change(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.opened = g.opened.Union(ranges)
+	f()
 	g.publish(g.seen)
 }
+
+// open serves ranges that a migration brings to this node.
+func (g *gate) open(ranges view.Ranges) { g.change(func() { g.opened = g.opened.Union(ranges) }) }
 
 // shut takes open back.
-func (g *gate) shut(ranges view.Ranges) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.opened = g.opened.Subtract(ranges)
-	g.publish(g.seen)
-}
+func (g *gate) shut(ranges view.Ranges) { g.change(func() { g.opened = g.opened.Subtract(ranges) }) }
 
 // expect has commands on another's ranges wait, for they are about to change hands.
-func (g *gate) expect(ranges view.Ranges) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.expected = g.expected.Union(ranges)
-	g.publish(g.seen)
-}
+func (g *gate) expect(ranges view.Ranges) { g.change(func() { g.expected = g.expected.Union(ranges) }) }
 
 // unexpect takes expect back.
 func (g *gate) unexpect(ranges view.Ranges) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.expected = g.expected.Subtract(ranges)
-	g.publish(g.seen)
+	g.change(func() { g.expected = g.expected.Subtract(ranges) })
 }
 
 // note has front doors note the keys that they use; nil ends that.
