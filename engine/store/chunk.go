@@ -88,6 +88,12 @@ func decodeManifest(b []byte) (m manifest, ok bool) {
 	return m, m.piece > 0 && m.total <= MaxValueBytes
 }
 
+// chunkedBytes is how long a value is that is kept as chunks.
+func chunkedBytes(manifest []byte) int {
+	m, _ := decodeManifest(manifest)
+	return int(m.total)
+}
+
 func (m manifest) chunks() int { return int((m.total + uint64(m.piece) - 1) / uint64(m.piece)) }
 
 // chunkKey names chunk n, in the slot of its record.

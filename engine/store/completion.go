@@ -229,6 +229,6 @@ func (ss *Session) dropCompletion(pr *index.Probe, p record.Ptr) bool {
 		return false
 	}
 	ss.head.Died(at, uint32(p.Length()))
-	ss.tables.completions.count(ss.n, -1, -1)
+	ss.tables.completions.count(ss.n, worth{}.minus(worthOf(p)))
 	return true
 }

@@ -78,7 +78,7 @@ func (ss *Session) removeAs(k *Key, pr *index.Probe, old record.Ptr, ver, as uin
 		return st
 	}
 	ss.died(at, old)
-	k.in.count(ss.n, -1, -b2i(old.HasExpiry()))
+	k.in.count(ss.n, worth{}.minus(worthOf(old)))
 	return OK
 }
 

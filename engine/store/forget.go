@@ -89,7 +89,7 @@ func (c *cleaning) forgetRecord(place record.Place, p record.Ptr, pr *index.Prob
 	if p.Chunked() {
 		c.ss.dropChunks(place, p.Value())
 	}
-	t.count(c.ss.n, -1, -b2i(p.HasExpiry()))
+	t.count(c.ss.n, worth{}.minus(worthOf(p)))
 	c.st.work.evicted.Add(1)
 	return true, nil
 }

@@ -250,12 +250,10 @@ func (w *ImportWorker) show(pr *index.Probe, old record.Ptr, a record.Address) (
 
 // account counts an entry that was taken in place of old, which was at at.
 func (w *ImportWorker) account(it *importItem, old record.Ptr, at record.Address) {
-	keys, expire := 1, expires(it.p)
 	if !old.IsNil() {
 		w.ss.head.Died(at, uint32(old.Length()))
-		keys, expire = 0, expire-expires(old)
 	}
-	it.key.in.count(w.ss.n, keys, expire)
+	it.key.in.count(w.ss.n, worthOf(it.p).minus(worthOf(old)))
 	w.ss.st.raiseCeiling(it.p.Version())
 	if it.p.Type() == record.TypeCompletion {
 		w.ss.st.clients.noteForeign(it.p.ExpireAt())

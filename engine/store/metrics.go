@@ -63,8 +63,8 @@ func (st *Store) Metrics() Metrics {
 	}
 	m.Misses = max(m.Reads-m.Hits, 0)
 	m.MemoryBytes = m.IndexBytes + st.log.Resident()*int64(st.opts.SegmentBytes)
-	for db := range st.tables.byDB {
-		keys, expires := st.Count(db)
+	for t := range st.tables.all() {
+		keys, expires := t.sum()
 		m.Keys += keys
 		m.Expires += expires
 	}

@@ -239,7 +239,7 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 		if st == NotFound {
 			switch ss.st.ix.Insert(&pr, a) {
 			case index.Inserted:
-				t.count(ss.n, present(p), expires(p))
+				t.count(ss.n, worthOf(p))
 				return true
 			case index.Full:
 				ss.fail(ErrIndexFull)
@@ -254,7 +254,7 @@ func (ss *Session) replay(a record.Address, p record.Ptr) bool {
 		at := pr.Address()
 		if ss.st.ix.Update(&pr, a) {
 			ss.diedUnlessTombstone(at, old)
-			t.count(ss.n, present(p)-present(old), expires(p)-expires(old))
+			t.count(ss.n, worthOf(p).minus(worthOf(old)))
 			return true
 		}
 	}
@@ -299,9 +299,6 @@ func (ss *Session) diedUnlessTombstone(a record.Address, p record.Ptr) {
 		ss.head.Died(a, uint32(p.Length()))
 	}
 }
-
-func present(p record.Ptr) int { return b2i(isRecord(p)) }
-func expires(p record.Ptr) int { return b2i(isRecord(p) && p.HasExpiry()) }
 
 // noteChunk keeps new chunks from getting the ids of old ones.
 func (st *Store) noteChunk(p record.Ptr) {

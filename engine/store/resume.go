@@ -63,6 +63,7 @@ type loader struct {
 	snap    *snapshot
 	segs    []*hlog.Segment // by their number in the snapshot; nil if gone
 	tables  [256]*table
+	mean    [256]int // bytes of a record, by its table
 	mu      sync.Mutex
 	unknown map[*hlog.Segment][]uint32 // offsets of records whose table is not known
 }
@@ -116,6 +117,9 @@ func (l *loader) inBase(f hlog.Found) int {
 func (l *loader) mapTables() {
 	for n, id := range l.snap.Tables {
 		l.tables[n] = l.st.tables.byID(id)
+	}
+	for n, bytes := range l.snap.Mean[:min(len(l.snap.Mean), completionNumber)] {
+		l.mean[n] = int(bytes)
 	}
 	l.tables[chunkTableNumber] = &noTable
 	l.tables[completionNumber] = l.st.tables.completions
@@ -187,7 +191,7 @@ func (l *loader) loadEntry(ss *Session, packed uint64, where uint32) {
 		l.unknown[s] = append(l.unknown[s], off)
 		return
 	}
-	t.count(ss.n, 1, int(packed>>1&1))
+	t.count(ss.n, worth{1, int(packed >> 1 & 1), l.mean[tableNumber]})
 }
 
 // countUnknown counts the records whose table the snapshot did not know.
@@ -208,7 +212,7 @@ func (st *Store) countAt(segment []byte, offsets []uint32) {
 	for _, off := range offsets {
 		p := record.PtrOf(segment[off:])
 		if t := st.tables.byID(p.Table()); t != nil {
-			t.count(st.keeper.n, 1, expires(p))
+			t.count(st.keeper.n, worthOf(p))
 		}
 	}
 }

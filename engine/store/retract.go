@@ -84,7 +84,7 @@ func (ss *Session) retractEntry(r Range, pr *index.Probe) Status {
 	}
 	ss.head.Died(a, uint32(p.Length()))
 	if t := ss.tables.byID(p.Table()); t != nil && p.Table() != chunkTable {
-		t.count(ss.n, -1, -expires(p))
+		t.count(ss.n, worth{}.minus(worthOf(p)))
 	}
 	return OK
 }

@@ -47,6 +47,7 @@ type snapshotHead struct {
 	ChunkIDs uint64            `json:"chunkIDs"`
 	Ceiling  uint64            `json:"ceiling"`
 	Tables   []record.TableID  `json:"tables"`
+	Mean     []int64           `json:"meanBytes"` // of a record of each
 	Segments []snapshotSegment `json:"segments"`
 }
 
@@ -140,11 +141,12 @@ func (w *snapshotWriter) describe(base []*hlog.Segment) {
 	w.ss.guard.Enter()
 	defer w.ss.guard.Leave()
 	w.info = snapshotHead{Millis: w.st.opts.Now(), Next: w.st.log.NextID(), ChunkIDs: w.st.chunkIDs.Load(), Ceiling: w.st.Ceiling()}
-	for db := range w.st.tables.byDB {
-		id := w.st.tables.of(db).id
-		if w.st.opts.Databases <= completionNumber { // Else there is no number for each: all are unknown.
-			w.tables[id] = uint8(db)
-			w.info.Tables = append(w.info.Tables, id)
+	for t := range w.st.tables.all() {
+		n := len(w.info.Tables)
+		if keys, _ := t.sum(); keys > 0 && n < completionNumber { // Records of others are of unknown tables.
+			w.tables[t.id] = uint8(n)
+			w.info.Tables = append(w.info.Tables, t.id)
+			w.info.Mean = append(w.info.Mean, t.bytes()/keys)
 		}
 	}
 	for _, s := range base {

@@ -123,6 +123,7 @@ func (st *Store) start(ctx context.Context) (err error) {
 		return err
 	}
 	st.tables.init(st.opts.Databases, st.opts.Heads+2)
+	st.tables.shared = st.opts.Cluster
 	if err := st.loadTables(); err != nil {
 		return err
 	}

@@ -140,8 +140,8 @@ func (st *Store) sweepExpired(ctx context.Context, ss *Session) {
 }
 
 func (st *Store) expiring() (n int64) {
-	for db := range st.tables.byDB {
-		_, expires := st.Count(db)
+	for t := range st.tables.all() {
+		_, expires := t.sum()
 		n += expires
 	}
 	_, results := st.tables.completions.sum()

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -27,22 +30,54 @@ type table struct {
 
 // tableCount is one session's share of a table's counts; only sums mean anything.
 type tableCount struct {
-	keys, expires atomic.Int64
-	_             [48]byte
+	keys, expires, bytes atomic.Int64
+	_                    [40]byte
 }
 
 func newTable(id record.TableID, shares int) *table {
 	return &table{id: id, secret: record.Secret8(id), counts: make([]tableCount, shares)}
 }
 
-// count notes a change of the number of keys and of keys with an expiry.
-func (t *table) count(share, keys, expires int) {
-	c := &t.counts[share%len(t.counts)]
-	if keys != 0 {
-		c.keys.Add(int64(keys))
+// worth is what a table's counts say of records: how many keys there are, how many of
+// them expire, and the bytes that all take in the log.
+type worth struct{ keys, expires, bytes int }
+
+func (w worth) minus(o worth) worth {
+	return worth{w.keys - o.keys, w.expires - o.expires, w.bytes - o.bytes}
+}
+
+// worthOf is what a record counts; a tombstone, or none, counts nothing.
+func worthOf(p record.Ptr) worth {
+	if p.IsNil() || !isRecord(p) {
+		return worth{}
 	}
-	if expires != 0 {
-		c.expires.Add(int64(expires))
+	w := worth{1, b2i(p.HasExpiry()), p.Length()}
+	if p.Chunked() {
+		w.bytes += chunkedBytes(p.Value())
+	}
+	return w
+}
+
+// worth is what the record will count once it is k's.
+func (e *entry) worth(k *Key) worth {
+	w := worth{1, b2i(e.ExpireAt != 0), e.size(k)}
+	if e.Chunked {
+		w.bytes += chunkedBytes(e.value)
+	}
+	return w
+}
+
+// count notes a change.
+func (t *table) count(share int, w worth) {
+	c := &t.counts[share%len(t.counts)]
+	if w.keys != 0 {
+		c.keys.Add(int64(w.keys))
+	}
+	if w.expires != 0 {
+		c.expires.Add(int64(w.expires))
+	}
+	if w.bytes != 0 {
+		c.bytes.Add(int64(w.bytes))
 	}
 }
 
@@ -54,13 +89,22 @@ func (t *table) sum() (keys, expires int64) {
 	return max(keys, 0), max(expires, 0)
 }
 
+func (t *table) bytes() (n int64) {
+	for i := range t.counts {
+		n += t.counts[i].bytes.Load()
+	}
+	return max(n, 0)
+}
+
 // tables maps databases to their tables. A table that no database has is dead,
 // and so are its records.
 type tables struct {
-	mu     sync.Mutex
-	shares int
-	next   record.TableID
-	byDB   []atomic.Pointer[table]
+	mu      sync.Mutex
+	shares  int
+	next    record.TableID
+	byDB    []atomic.Pointer[table]
+	private private
+	shared  bool // tables have their databases' numbers, as on all nodes of the cluster
 
 	completions *table // results of operations; see OpID
 	live        atomic.Pointer[map[record.TableID]*table]
@@ -68,14 +112,25 @@ type tables struct {
 
 // tablesFile is how the map is kept.
 type tablesFile struct {
-	Next record.TableID   `json:"next"`
-	DB   []record.TableID `json:"databases"`
+	Next    record.TableID         `json:"next"`
+	DB      []record.TableID       `json:"databases"`
+	Private map[int]record.TableID `json:"private,omitempty"`
 }
 
-func (ts *tables) of(db int) *table { return ts.byDB[db].Load() }
+func (ts *tables) of(db int) *table {
+	if db < len(ts.byDB) {
+		return ts.byDB[db].Load()
+	}
+	return ts.private.of(db)
+}
 
 // byID finds a live table; nil if it is dead.
-func (ts *tables) byID(id record.TableID) *table { return (*ts.live.Load())[id] }
+func (ts *tables) byID(id record.TableID) *table {
+	if t := (*ts.live.Load())[id]; t != nil {
+		return t
+	}
+	return ts.unheard(id)
+}
 
 // init begins with a fresh table per database.
 func (ts *tables) init(databases, shares int) {
@@ -94,36 +149,75 @@ func (ts *tables) init(databases, shares int) {
 func (ts *tables) relist(more ...*table) {
 	live := make(map[record.TableID]*table, len(ts.byDB)+1)
 	live[completionTable] = ts.completions
-	for _, t := range append(ts.current(), more...) {
+	for _, t := range more {
+		live[t.id] = t
+	}
+	for t := range ts.all() {
 		live[t.id] = t
 	}
 	ts.live.Store(&live)
 }
 
-func (ts *tables) current() []*table {
-	all := make([]*table, len(ts.byDB))
-	for db := range all {
-		all[db] = ts.byDB[db].Load()
+// all goes through the tables of all databases.
+func (ts *tables) all() iter.Seq[*table] {
+	return func(yield func(*table) bool) {
+		for db := range ts.byDB {
+			if !yield(ts.byDB[db].Load()) {
+				return
+			}
+		}
+		for _, t := range ts.private.open() {
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// databases is what all databases have for tables.
+type databases struct {
+	numbered []*table
+	private  map[int]*table
+}
+
+func (ts *tables) current() databases {
+	all := databases{make([]*table, len(ts.byDB)), ts.private.open()}
+	for db := range all.numbered {
+		all.numbered[db] = ts.byDB[db].Load()
 	}
 	return all
+}
+
+// set gives a database another table.
+func (d *databases) set(db int, t *table) {
+	if db < len(d.numbered) {
+		d.numbered[db] = t
+	} else {
+		d.private[db] = t
+	}
+}
+
+func (d *databases) tables() []*table {
+	return slices.AppendSeq(slices.Clone(d.numbered), maps.Values(d.private))
 }
 
 // change lets f edit the map, saves it, and only then shows it: a record of a
 // table that the saved map does not have would be lost in a crash, though its
 // write was acknowledged. For the same reason a table is alive before anybody
 // can write to it, or the cleaner would take its records for dead.
-func (ts *tables) change(save func(tablesFile) error, f func(byDB []*table)) error {
+func (ts *tables) change(save func(tablesFile) error, f func(*databases)) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	next := ts.current()
-	f(next)
+	f(&next)
 	if err := save(ts.file(next)); err != nil {
 		return err
 	}
-	ts.relist(next...)
-	for db, t := range next {
+	ts.relist(next.tables()...)
+	for db, t := range next.numbered {
 		ts.byDB[db].Store(t)
 	}
+	ts.private.become(next.private)
 	ts.relist()
 	return nil
 }
@@ -134,10 +228,13 @@ func (ts *tables) fresh() *table {
 	return newTable(ts.next-1, ts.shares)
 }
 
-func (ts *tables) file(byDB []*table) tablesFile {
-	f := tablesFile{Next: ts.next}
-	for _, t := range byDB {
+func (ts *tables) file(d databases) tablesFile {
+	f := tablesFile{Next: ts.next, Private: map[int]record.TableID{}}
+	for _, t := range d.numbered {
 		f.DB = append(f.DB, t.id)
+	}
+	for db, t := range d.private {
+		f.Private[db] = t.id
 	}
 	return f
 }
@@ -153,6 +250,11 @@ func (ts *tables) load(f tablesFile) {
 			ts.byDB[db].Store(ts.fresh())
 		}
 	}
+	private := map[int]*table{}
+	for db, id := range f.Private {
+		private[db] = newTable(id, ts.shares)
+	}
+	ts.private.become(private)
 	ts.relist()
 }
 
@@ -174,6 +276,11 @@ func (st *Store) loadTables() error {
 	if len(f.DB) > st.opts.Databases {
 		return fmt.Errorf("the data directory has %d databases: set databases to at least that", len(f.DB))
 	}
+	for db := range f.Private {
+		if !isPrivate(db) {
+			return fmt.Errorf("%s is damaged (%d is no number of a private database): restore it from a backup of the data directory", tablesMeta, db)
+		}
+	}
 	st.tables.load(f)
 	if len(f.DB) < st.opts.Databases {
 		return st.saveTables(st.tables.file(st.tables.current()))
@@ -192,7 +299,7 @@ func (st *Store) saveTables(f tablesFile) error {
 	return st.dev.WriteMeta(tablesMeta, b)
 }
 
-func (st *Store) dropTables(f func(byDB []*table)) error {
+func (st *Store) dropTables(f func(*databases)) error {
 	if err := st.changeTables(f); err != nil {
 		return err
 	}
@@ -202,7 +309,7 @@ func (st *Store) dropTables(f func(byDB []*table)) error {
 
 // changeTables changes the map of databases, after all that was written before:
 // the map is in its file at once, and no crash may keep it without that.
-func (st *Store) changeTables(f func(byDB []*table)) error {
+func (st *Store) changeTables(f func(*databases)) error {
 	st.log.SealAll()
 	if err := st.log.Sync(); err != nil {
 		return err
@@ -215,9 +322,17 @@ func (st *Store) Swap(a, b int) error {
 	if st.opts.Cluster {
 		return errClusterSwap
 	}
-	return st.changeTables(func(byDB []*table) { byDB[a], byDB[b] = byDB[b], byDB[a] })
+	return st.changeTables(func(d *databases) {
+		first, second := st.tables.of(a), st.tables.of(b)
+		d.set(a, second)
+		d.set(b, first)
+	})
 }
 
 // Count tells how many keys a database has, and how many of them expire.
 // Expired keys count until they are cleaned away.
 func (st *Store) Count(db int) (keys, expires int64) { return st.tables.of(db).sum() }
+
+// Bytes is what the records of a database take in the log, but for what is to be cleaned
+// away.
+func (st *Store) Bytes(db int) int64 { return st.tables.of(db).bytes() }

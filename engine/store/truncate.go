@@ -24,21 +24,21 @@ func (st *Store) Truncate(db int) error {
 	if st.opts.Cluster {
 		return st.deleteAll(db, db+1)
 	}
-	return st.dropTables(func(byDB []*table) { byDB[db] = st.tables.fresh() })
+	return st.dropTables(func(d *databases) { d.set(db, st.tables.fresh()) })
 }
 
-// TruncateAll is Truncate of all databases.
+// TruncateAll is Truncate of all databases but private ones.
 func (st *Store) TruncateAll() error {
 	if st.opts.Cluster {
 		return st.deleteAll(0, len(st.tables.byDB))
 	}
 	below := st.log.OldestOpen()
-	err := st.dropTables(func(byDB []*table) {
-		for db := range byDB {
-			byDB[db] = st.tables.fresh()
+	err := st.dropTables(func(d *databases) {
+		for db := range d.numbered {
+			d.numbered[db] = st.tables.fresh()
 		}
 	})
-	if results, _ := st.tables.completions.sum(); err == nil && results == 0 { // Else some may lie below.
+	if results, _ := st.tables.completions.sum(); err == nil && results == 0 && len(st.Private()) == 0 { // Else some may lie below.
 		st.sweep.askBelow(below)
 	}
 	return err
@@ -67,7 +67,11 @@ func (st *Store) checkClusterTables() error {
 	if !st.opts.Cluster {
 		return nil
 	}
+	all := st.Private()
 	for db := range st.tables.byDB {
+		all = append(all, db)
+	}
+	for _, db := range all {
 		if st.tables.of(db).id != record.TableID(db) {
 			return fmt.Errorf("database %d of this data directory was emptied or swapped outside of a cluster: let the node begin with an empty directory", db)
 		}

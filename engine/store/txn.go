@@ -439,11 +439,11 @@ func (ss *Session) showPut(lk *lockedKey, a record.Address) {
 	was := lk.pr.Address()
 	ss.st.ix.UpdateLocked(&lk.pr, a, false)
 	if lk.old.IsNil() {
-		lk.key.in.count(ss.n, 1, b2i(lk.e.ExpireAt != 0))
+		lk.key.in.count(ss.n, lk.e.worth(&lk.key))
 		return
 	}
 	ss.died(was, lk.old)
-	lk.key.in.count(ss.n, 0, b2i(lk.e.ExpireAt != 0)-b2i(lk.old.HasExpiry()))
+	lk.key.in.count(ss.n, lk.e.worth(&lk.key).minus(worthOf(lk.old)))
 }
 
 func (ss *Session) showDelete(lk *lockedKey) {
@@ -452,7 +452,7 @@ func (ss *Session) showDelete(lk *lockedKey) {
 	was := lk.pr.Address()
 	ss.st.ix.RemoveLocked(&lk.pr)
 	ss.died(was, lk.old)
-	lk.key.in.count(ss.n, -1, -b2i(lk.old.HasExpiry()))
+	lk.key.in.count(ss.n, worth{}.minus(worthOf(lk.old)))
 }
 
 // Abort forgets the transaction's writes and unlocks its keys.

@@ -146,7 +146,7 @@ func (ss *Session) insert(k *Key, e *entry, pr *index.Probe) Status {
 		return ss.fail(ErrIndexFull)
 	}
 	if st == OK {
-		k.in.count(ss.n, 1, b2i(e.ExpireAt != 0))
+		k.in.count(ss.n, e.worth(k))
 	}
 	return st
 }
@@ -160,7 +160,7 @@ func (ss *Session) replace(k *Key, e *entry, pr *index.Probe, old record.Ptr, ve
 		return st
 	}
 	ss.died(at, old)
-	k.in.count(ss.n, 0, b2i(e.ExpireAt != 0)-b2i(old.HasExpiry()))
+	k.in.count(ss.n, e.worth(k).minus(worthOf(old)))
 	return OK
 }
 
