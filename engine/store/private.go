@@ -97,9 +97,23 @@ func (st *Store) DropPrivate(db int) error {
 	case !st.hasPrivate(db):
 		return nil
 	case st.opts.Cluster:
-		return st.deleteAll(db, db+1)
+		err := st.deleteAll(db, db+1)
+		if err == nil {
+			st.tables.forget(db)
+		}
+		return err
 	}
 	return st.dropTables(func(d *databases) { delete(d.private, db) })
+}
+
+// forget takes a private database off the list, until something of it comes again.
+func (ts *tables) forget(db int) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	next := ts.private.open()
+	delete(next, db)
+	ts.private.become(next)
+	ts.relist()
 }
 
 // Private lists the private databases that are open.

@@ -1,0 +1,151 @@
+package tenant
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+)
+
+// Account is a tenant on this node: what it may, and what it has used.
+type Account struct {
+	tenant atomic.Pointer[Tenant]
+	gone   atomic.Bool
+	weigh  func(*Tenant) int64
+	pace   pace
+
+	connections, waiting atomic.Int64
+	used                 usage
+}
+
+// usage only grows.
+type usage struct {
+	operations, refused, bytesIn, bytesOut atomic.Int64
+}
+
+// Usage is what a tenant has used of this node, and uses.
+type Usage struct {
+	Tenant      Tenant
+	Bytes       int64 // that its records take
+	Keys        int64
+	Connections int64
+	Waiting     int64 // operations that wait
+
+	Operations, Refused int64 // since the start
+	BytesIn, BytesOut   int64
+}
+
+// Tenant is who it is, as of now.
+func (a *Account) Tenant() *Tenant { return a.tenant.Load() }
+
+// Gone tells that the tenant was deleted: nothing is served any more.
+func (a *Account) Gone() bool { return a.gone.Load() }
+
+// Exceeded is a limit that is reached. Its text says what to do.
+type Exceeded struct {
+	Tenant, What string
+	Limit        int64
+}
+
+func (e *Exceeded) Error() string {
+	hint := "wait, or have the limit raised"
+	if e.What == "bytes" {
+		hint = "delete something, or have the limit raised"
+	}
+	return fmt.Sprintf("tenant %s has reached its limit of %s %s: %s", e.Tenant, strconv.FormatInt(e.Limit, 10), whatOf[e.What], hint)
+}
+
+var whatOf = map[string]string{
+	"bytes": "bytes", "operations": "operations a second", "connections": "connections", "inflight": "operations that wait",
+}
+
+func (a *Account) exceeded(what string, limit int64) error {
+	a.used.refused.Add(1)
+	return &Exceeded{Tenant: a.Tenant().Name, What: what, Limit: limit}
+}
+
+// Connect notes a connection, or says that there are too many.
+func (a *Account) Connect() error {
+	limit := a.Tenant().Limits.Connections
+	if n := a.connections.Add(1); limit > 0 && n > limit {
+		a.connections.Add(-1)
+		return a.exceeded("connections", limit)
+	}
+	return nil
+}
+
+// Disconnect takes a Connect back.
+func (a *Account) Disconnect() { a.connections.Add(-1) }
+
+// Wait notes n operations that wait for a disk or for another node, or says that there are too many.
+func (a *Account) Wait(n int64) error {
+	limit := a.Tenant().Limits.InFlight
+	if now := a.waiting.Add(n); limit > 0 && now > limit {
+		a.waiting.Add(-n)
+		return a.exceeded("inflight", limit)
+	}
+	return nil
+}
+
+// Proceed takes a Wait back.
+func (a *Account) Proceed(n int64) { a.waiting.Add(-n) }
+
+// Room says that there is none for more bytes, if that is so.
+func (a *Account) Room() error {
+	t := a.Tenant()
+	if limit := t.Limits.Bytes; limit > 0 && a.weigh(t) >= limit {
+		return a.exceeded("bytes", limit)
+	}
+	return nil
+}
+
+// Purse is a connection's share of what its tenant may begin, and of its account. It belongs to
+// whoever serves the connection; the zero value is the operator's, who pays nothing.
+type Purse struct {
+	account *Account
+	left    int64 // operations that are granted
+	spent   int64 // since Settle
+}
+
+// Purse opens a share.
+func (a *Account) Purse() Purse { return Purse{account: a} }
+
+// Account is whose it is; nil: the operator's.
+func (p *Purse) Account() *Account { return p.account }
+
+// Spend pays for n operations, or says that they are too many by now. now is a clock's nanoseconds.
+func (p *Purse) Spend(n, now int64) error {
+	p.spent += n
+	if p.left >= n {
+		p.left -= n
+		return nil
+	}
+	limit := p.account.Tenant().Limits.Operations
+	if limit == 0 {
+		return nil
+	}
+	for p.left < n {
+		granted := p.account.pace.take(now, limit)
+		if granted == 0 {
+			p.spent -= n
+			return p.account.exceeded("operations", limit)
+		}
+		p.left += granted
+	}
+	p.left -= n
+	return nil
+}
+
+// Return takes a Spend back, for an operation that will be tried again.
+func (p *Purse) Return(n int64) {
+	p.spent -= n
+	p.left += n
+}
+
+// Settle adds to the account what was spent since it was last called, and the bytes that came and went.
+func (p *Purse) Settle(in, out int64) {
+	u := &p.account.used
+	u.operations.Add(p.spent)
+	u.bytesIn.Add(in)
+	u.bytesOut.Add(out)
+	p.spent = 0
+}

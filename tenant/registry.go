@@ -1,0 +1,197 @@
+package tenant
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// Book keeps the catalog.
+type Book interface {
+	// Read returns the catalog as it is.
+	Read(ctx context.Context) (Catalog, error)
+	// Edit changes it: what edit does to its argument, or nothing. It may be called again when
+	// somebody else was faster.
+	Edit(ctx context.Context, edit func(*Catalog) error) error
+	// Changed is closed when the catalog is another one than it was at the call.
+	Changed() <-chan struct{}
+}
+
+const (
+	firstDatabase = store.FirstPrivate
+	lastDatabase  = store.FirstPrivate + store.MaxPrivate
+)
+
+// Registry knows the tenants of a node.
+type Registry struct {
+	book Book
+	st   *store.Store
+	log  *slog.Logger
+
+	mu       sync.Mutex // for who changes:
+	accounts atomic.Pointer[map[string]*Account]
+
+	ctx  context.Context
+	stop context.CancelFunc
+	done sync.WaitGroup
+}
+
+// Open reads the book, makes the tenants' databases, and follows the book from then on.
+func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*Registry, error) {
+	r := &Registry{book: book, st: st, log: log}
+	r.accounts.Store(&map[string]*Account{})
+	r.ctx, r.stop = context.WithCancel(context.Background())
+	changed := book.Changed()
+	if err := r.refresh(ctx); err != nil {
+		r.stop()
+		return nil, err
+	}
+	r.done.Go(func() { r.follow(changed) })
+	return r, nil
+}
+
+// Close stops following the book. It comes before the store's end.
+func (r *Registry) Close() {
+	r.stop()
+	r.done.Wait()
+}
+
+// followPause is how long the registry waits after it could not read its book.
+const followPause = time.Second
+
+func (r *Registry) follow(changed <-chan struct{}) {
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-changed:
+		}
+		changed = r.book.Changed()
+		for err := r.refresh(r.ctx); err != nil && r.ctx.Err() == nil; err = r.refresh(r.ctx) {
+			r.log.Warn("the tenants could not be read; it is tried again", "error", err)
+			select {
+			case <-r.ctx.Done():
+			case <-time.After(followPause):
+			}
+		}
+	}
+}
+
+// refresh makes accounts of what the book says.
+func (r *Registry) refresh(ctx context.Context) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.book.Read(ctx)
+	if err != nil {
+		return fmt.Errorf("read the tenants: %w", err)
+	}
+	was := *r.accounts.Load()
+	next := make(map[string]*Account, len(c.Tenants))
+	for name, t := range c.Tenants {
+		a := was[name]
+		if a == nil || a.Tenant().First != t.First { // Another one of the same name.
+			a = &Account{weigh: r.weigh}
+		}
+		if err := r.openDatabases(&t); err != nil {
+			return err
+		}
+		a.tenant.Store(&t)
+		next[name] = a
+	}
+	r.accounts.Store(&next)
+	for name, a := range was {
+		if next[name] != a {
+			a.gone.Store(true)
+		}
+	}
+	return r.dropGone(&c)
+}
+
+func (r *Registry) openDatabases(t *Tenant) error {
+	for n := range t.Databases {
+		if err := r.st.OpenPrivate(t.First + n); err != nil {
+			return fmt.Errorf("make the databases of tenant %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+// dropGone empties what deleted tenants have left. A database that is not given out yet, by what the
+// catalog says, is one of a tenant that this node will hear of.
+func (r *Registry) dropGone(c *Catalog) error {
+	theirs := map[int]bool{}
+	for _, t := range c.Tenants {
+		for n := range t.Databases {
+			theirs[t.First+n] = true
+		}
+	}
+	for _, db := range r.st.Private() {
+		if db >= c.Next || theirs[db] {
+			continue
+		}
+		if err := r.st.DropPrivate(db); err != nil {
+			return fmt.Errorf("empty database %d of a tenant that was deleted: %w", db, err)
+		}
+	}
+	return nil
+}
+
+func (r *Registry) weigh(t *Tenant) (bytes int64) {
+	for n := range t.Databases {
+		bytes += r.st.Bytes(t.First + n)
+	}
+	return bytes
+}
+
+// Authenticate finds the account of who knows its password. It takes as long for a name that nobody has.
+func (r *Registry) Authenticate(name, password []byte) (*Account, bool) {
+	a := (*r.accounts.Load())[string(name)]
+	if a == nil {
+		nobody.Matches(password)
+		return nil, false
+	}
+	return a, a.Tenant().Secret.Matches(password)
+}
+
+var nobody = NewSecret(NewPassword())
+
+// Any tells whether there are tenants.
+func (r *Registry) Any() bool { return len(*r.accounts.Load()) > 0 }
+
+// Account finds a tenant's account; nil if there is no such tenant.
+func (r *Registry) Account(name string) *Account { return (*r.accounts.Load())[name] }
+
+// Edit changes the catalog, and returns when this node has taken the change over.
+func (r *Registry) Edit(ctx context.Context, edit func(*Catalog) error) error {
+	if err := r.book.Edit(ctx, edit); err != nil {
+		return err
+	}
+	if err := r.refresh(ctx); err != nil {
+		return fmt.Errorf("the change is made, but this node has not taken it over yet: %w", err)
+	}
+	return nil
+}
+
+// Usage tells what the tenants have used of this node, in no order.
+func (r *Registry) Usage() []Usage {
+	var all []Usage
+	for _, a := range *r.accounts.Load() {
+		t := a.Tenant()
+		u := Usage{
+			Tenant: *t, Bytes: r.weigh(t), Connections: a.connections.Load(), Waiting: a.waiting.Load(),
+			Operations: a.used.operations.Load(), Refused: a.used.refused.Load(),
+			BytesIn: a.used.bytesIn.Load(), BytesOut: a.used.bytesOut.Load(),
+		}
+		for n := range t.Databases {
+			keys, _ := r.st.Count(t.First + n)
+			u.Keys += keys
+		}
+		all = append(all, u)
+	}
+	return all
+}

@@ -1,0 +1,88 @@
+package tenant
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"regexp"
+	"time"
+)
+
+// Tenant is who somebody is, and what they may use.
+type Tenant struct {
+	Name string `json:"name"`
+	// First is the store's number of the tenant's database 0; the others follow.
+	First     int       `json:"first"`
+	Databases int       `json:"databases"`
+	Secret    Secret    `json:"secret"`
+	Limits    Limits    `json:"limits"`
+	Created   time.Time `json:"created"`
+}
+
+// Limits are what a tenant may use; 0 is as much as there is.
+type Limits struct {
+	Bytes       int64 `json:"bytes,omitempty"`       // that records take in the log of a node
+	Operations  int64 `json:"operations,omitempty"`  // a second, on each node
+	Connections int64 `json:"connections,omitempty"` // at a time, to each node
+	InFlight    int64 `json:"inFlight,omitempty"`    // operations that wait, on each node
+}
+
+// Secret is what is kept of a password.
+type Secret struct {
+	Salt []byte `json:"salt"`
+	Sum  []byte `json:"sum"`
+}
+
+// NewSecret makes a password into what is kept of it.
+func NewSecret(password string) Secret {
+	s := Secret{Salt: make([]byte, 16)}
+	_, _ = rand.Read(s.Salt) // It never fails.
+	s.Sum = s.of([]byte(password))
+	return s
+}
+
+func (s *Secret) of(password []byte) []byte {
+	h := sha256.New()
+	h.Write(s.Salt)
+	h.Write(password)
+	return h.Sum(nil)
+}
+
+// Matches tells whether a password is the right one, in a time that tells nothing about it.
+func (s *Secret) Matches(password []byte) bool {
+	return subtle.ConstantTimeCompare(s.of(password), s.Sum) == 1
+}
+
+// NewPassword makes a password that nobody guesses.
+func NewPassword() string { return rand.Text() }
+
+// Database is the store's number of a tenant's database, if it has that one.
+func (t *Tenant) Database(n int) (int, bool) { return t.First + n, 0 <= n && n < t.Databases }
+
+// Operator is the name of whoever runs the server: no tenant can have it.
+const Operator = "default"
+
+// MaxDatabases is how many databases a tenant can have.
+const MaxDatabases = 16
+
+var names = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.@-]{0,63}$`)
+
+func checkName(name string) error {
+	switch {
+	case name == Operator:
+		return fmt.Errorf("%q is whoever runs the server: give the tenant another name", name)
+	case !names.MatchString(name):
+		return fmt.Errorf("%q is no name for a tenant: up to 64 letters, digits and _ . @ -, the first of them a letter or a digit", name)
+	}
+	return nil
+}
+
+func (l *Limits) check() error {
+	for what, n := range map[string]int64{"bytes": l.Bytes, "operations": l.Operations, "connections": l.Connections, "inflight": l.InFlight} {
+		if n < 0 {
+			return fmt.Errorf("%s is %d: a limit is a positive number, or 0 for none", what, n)
+		}
+	}
+	return nil
+}
