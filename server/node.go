@@ -33,6 +33,7 @@ import (
 	"github.com/ostrodb/ostro/server/admin"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // Node is a running server.
@@ -46,8 +47,9 @@ type Node struct {
 	store atomic.Pointer[store.Store] // set once recovery is done
 	redis atomic.Pointer[redis.Server]
 	// native is nil if the door is off.
-	native atomic.Pointer[session.Server]
-	admin  *admin.Server // nil: off
+	native  atomic.Pointer[session.Server]
+	tenants atomic.Pointer[tenant.Registry] // nil before recovery is done
+	admin   *admin.Server                   // nil: off
 
 	anyAdminPort bool
 
@@ -114,7 +116,12 @@ func (n *Node) start() error {
 		return err
 	}
 	n.store.Store(opened)
-	front, err := redis.New(opened, n.cfg.redisConfig(n.log))
+	if err := n.openTenants(opened); err != nil {
+		return err
+	}
+	config := n.cfg.redisConfig(n.log)
+	config.Tenants = n.tenants.Load()
+	front, err := redis.New(opened, config)
 	if err != nil {
 		return err
 	}
@@ -256,6 +263,9 @@ func (n *Node) close(ctx context.Context) error {
 		}
 	}
 	n.stopNative(ctx)
+	if tenants := n.tenants.Load(); tenants != nil {
+		tenants.Close()
+	}
 	if opened := n.store.Load(); opened != nil {
 		errs = append(errs, within(ctx, func() error { return closeStore(opened) }))
 	}

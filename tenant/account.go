@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"time"
 )
 
 // Account is a tenant on this node: what it may, and what it has used.
@@ -24,14 +25,20 @@ type usage struct {
 
 // Usage is what a tenant has used of this node, and uses.
 type Usage struct {
-	Tenant      Tenant
-	Bytes       int64 // that its records take
-	Keys        int64
-	Connections int64
-	Waiting     int64 // operations that wait
+	Name        string    `json:"name"`
+	Databases   int       `json:"databases"`
+	Created     time.Time `json:"created"`
+	Limits      Limits    `json:"limits"`
+	Bytes       int64     `json:"bytes"` // that its records take
+	Keys        int64     `json:"keys"`
+	Connections int64     `json:"connections"`
+	Waiting     int64     `json:"waiting"` // operations that wait
 
-	Operations, Refused int64 // since the start
-	BytesIn, BytesOut   int64
+	// Since the start:
+	Operations int64 `json:"operations"`
+	Refused    int64 `json:"refused"`
+	BytesIn    int64 `json:"bytesIn"`
+	BytesOut   int64 `json:"bytesOut"`
 }
 
 // Tenant is who it is, as of now.

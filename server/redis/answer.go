@@ -115,11 +115,14 @@ func (c *call) int32Arg(i int) (int, bool) {
 // dbArg reads an argument as the number of a database, or answers with an error.
 func (c *call) dbArg(i int) (int, bool) {
 	n, ok := c.int32Arg(i)
-	if ok && (n < 0 || n >= c.srv.cfg.Databases) {
-		c.out.Error(errDBRange)
+	if !ok {
 		return 0, false
 	}
-	return n, ok
+	db, ok := c.conn.database(n)
+	if !ok {
+		c.out.Error(errDBRange)
+	}
+	return db, ok
 }
 
 // is reports whether an argument is the given lower-case word, in any case.

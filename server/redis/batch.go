@@ -106,13 +106,21 @@ func (l *loop) flushBatch() {
 			if p == nil {
 				p = &park{}
 			}
+			if refusal := op.c.mayWait(); refusal != "" {
+				op.c.out.Error(refusal)
+				continue
+			}
 			l.parkAt(p, op.c, op.pos)
 			continue
 		}
 		l.answer(op, &b.views[i], b.st[i])
 	}
-	if p != nil {
+	switch {
+	case p == nil:
+	case len(p.conns) > 0:
 		l.addPark(p)
+	default:
+		l.sess.TakeFetch() // Nobody waits for it.
 	}
 }
 

@@ -109,6 +109,7 @@ func allCommands() []command {
 		row("memory", -2, container, 0, none, "server", "4.0.0", "Depends on the subcommand", "A container for commands about memory."),
 		row("slowlog", -2, container, 0, none, "server", "2.2.12", "Depends on the subcommand", "A container for commands about slow commands."),
 		row("latency", -2, container, 0, none, "server", "2.8.13", "Depends on the subcommand", "A container for commands about latency."),
+		row("tenant", -2, container, 0, none, "server", "7.2.0", "Depends on the subcommand", "A container for commands about tenants."),
 		row("time", 1, timeNow, always|fast, none, "server", "2.6.0", "O(1)", "Returns the server's time."),
 		row("role", 1, role, flagNoScript|always|fast, none, "server", "2.8.12", "O(1)", "Returns the replication role of the server."),
 		row("replicaof", 3, replicaof, admin|flagStale, none, "server", "5.0.0", "O(1)", "Makes a server a replica of another; only NO ONE is accepted."),
@@ -167,6 +168,12 @@ func allSubcommands() []command {
 		row("slowlog|len", 2, slowlogLen, flagAdmin|always, none, "server", "2.2.12", "O(1)", "Returns how many slow commands are kept."),
 		row("slowlog|reset", 2, slowlogReset, flagAdmin|always, none, "server", "2.2.12", "O(N)", "Forgets the slow commands."),
 		row("slowlog|help", 2, help, always, none, "server", "6.2.0", "O(1)", "Prints this help."),
+
+		row("tenant|create", -3, tenantCreate, admin, none, "server", "7.2.0", "O(N)", "Makes tenant <name> PASSWORD <password> [DATABASES <n>] [BYTES <n>] [OPERATIONS <n>] [CONNECTIONS <n>] [INFLIGHT <n>]."),
+		row("tenant|set", -3, tenantSet, admin, none, "server", "7.2.0", "O(N)", "Changes the password or the limits of tenant <name>; 0 is no limit."),
+		row("tenant|delete", 3, tenantDelete, admin, none, "server", "7.2.0", "O(N)", "Deletes tenant <name> and all its data."),
+		row("tenant|list", 2, tenantList, admin, none, "server", "7.2.0", "O(N)", "Returns all tenants as JSON: what they may, and what they have used of this node."),
+		row("tenant|help", 2, help, always, none, "server", "7.2.0", "O(1)", "Prints this help."),
 
 		row("latency|latest", 2, latencyLatest, admin, none, "server", "2.8.13", "O(1)", "Returns the latest latency spikes; none are recorded."),
 		row("latency|history", 3, latencyLatest, admin, none, "server", "2.8.13", "O(1)", "Returns the latency spikes of <event>; none are recorded."),

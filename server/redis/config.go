@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/balance"
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // Config is what an operator decides about the Redis front door. The zero
@@ -32,6 +33,9 @@ type Config struct {
 
 	SlowlogThresholdMicros int64 // commands that take longer are logged; default 10,000; negative: none; LogEverything: all
 	SlowlogMaxLen          int   // default 128
+
+	// Tenants are who shares the server with its operator; default nil: nobody.
+	Tenants *tenant.Registry
 
 	// Cluster makes the server a node of a cluster; default nil, a server on its own.
 	Cluster Cluster

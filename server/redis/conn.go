@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -53,7 +54,12 @@ type conn struct {
 	loop        atomic.Pointer[loop] // changes when the conn moves
 
 	// Owned by the loop.
-	db            int
+	db            int // the store's number
+	firstDB       int // that of the client's database 0
+	databases     int // it has so many
+	purse         tenant.Purse
+	settled       [2]int64 // bytes in and out that its tenant was charged for
+	waiting       bool     // its command waits, and its tenant was told
 	authenticated bool
 	reply         replyMode
 	inner         bool // another node's: nothing is forwarded for it

@@ -36,6 +36,7 @@ type netState struct {
 	slot      int    // in loop.conns
 	met       uint32 // the gatherer's window in which it was served last
 	failure   error  // a fetch failed: the next command answers this
+	refusal   string // why its tenant may not run the command at hand
 
 	asked     int64 // when the first command without an answer was read, by the loop's clock; 0: there is none
 	waitUntil int64 // how long its command waits for a routing; 0: it does not
@@ -119,8 +120,11 @@ func (c *conn) show(now int64, last *command) {
 	if last != nil && c.lastCommand.Load() != last {
 		c.lastCommand.Store(last)
 	}
-	if c.shownDB.Load() != int32(c.db) {
-		c.shownDB.Store(int32(c.db))
+	if db := int32(c.db - c.firstDB); c.shownDB.Load() != db {
+		c.shownDB.Store(db)
+	}
+	if c.account() != nil {
+		c.settle()
 	}
 	if proto := int32(c.out.Proto()); c.shownProto.Load() != proto {
 		c.shownProto.Store(proto)

@@ -5,14 +5,16 @@ import (
 	"crypto/subtle"
 	"strconv"
 	"time"
+
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // redisVersion is the Redis whose commands, replies and errors are spoken here.
 // Tools decide by it what they may ask.
 const redisVersion = "7.2.4"
 
-// defaultUser is the only user there is.
-const defaultUser = "default"
+// defaultUser is the operator; all others are tenants.
+const defaultUser = tenant.Operator
 
 const errWrongPass = "WRONGPASS invalid username-password pair or user is disabled."
 
@@ -38,7 +40,7 @@ func selectDB(c *call) verdict {
 	if !ok {
 		return done
 	}
-	if db != 0 && c.routing != nil {
+	if db != c.conn.firstDB && c.routing != nil {
 		return c.fail("ERR SELECT is not allowed in cluster mode")
 	}
 	c.conn.db = db
@@ -53,6 +55,7 @@ func quit(c *call) verdict {
 func reset(c *call) verdict {
 	cn := c.conn
 	cn.endMulti()
+	_ = cn.become(nil) // The operator has no limits.
 	cn.db = 0
 	cn.reply = replyOn
 	cn.asking = false
@@ -78,8 +81,9 @@ func auth(c *call) verdict {
 	switch {
 	case len(c.args) == 2 && *c.srv.settings.requirePass.Load() == "":
 		return c.fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
-	case !c.authenticate(user, password):
-		return c.fail(errWrongPass)
+	}
+	if refusal := c.authenticate(user, password); refusal != "" {
+		return c.fail(refusal)
 	}
 	return c.ok()
 }
@@ -91,20 +95,37 @@ func (c *call) redact(from, to int) {
 	}
 }
 
-// authenticate checks the password in a time that tells nothing about it.
-// Without a configured password the default user may give any.
-func (c *call) authenticate(user, password []byte) bool {
-	want := *c.srv.settings.requirePass.Load()
-	given, expected := sha256.Sum256(password), sha256.Sum256([]byte(want))
-	right := subtle.ConstantTimeCompare(given[:], expected[:]) == 1 || want == ""
-	if !right || string(user) != defaultUser {
+// authenticate makes the connection the user's, or tells why not.
+func (c *call) authenticate(user, password []byte) (refusal string) {
+	account, right := c.knows(user, password)
+	if !right {
 		c.srv.totals.authFailures.Add(1)
-		return false
+		return errWrongPass
 	}
-	name := defaultUser
+	if c.conn.multi.active && account != c.conn.account() {
+		return errNoMulti // What is queued is another's.
+	}
+	if err := c.conn.become(account); err != nil {
+		return "QUOTA " + err.Error()
+	}
+	name := string(user)
 	c.conn.authenticated = true
 	c.conn.user.Store(&name)
-	return true
+	return ""
+}
+
+// knows checks a password in a time that tells nothing about it. Without a configured
+// password the default user may give any. The account of the default user is nil.
+func (c *call) knows(user, password []byte) (*tenant.Account, bool) {
+	if string(user) != defaultUser {
+		if c.srv.cfg.Tenants == nil {
+			return nil, false
+		}
+		return c.srv.cfg.Tenants.Authenticate(user, password)
+	}
+	want := *c.srv.settings.requirePass.Load()
+	given, expected := sha256.Sum256(password), sha256.Sum256([]byte(want))
+	return nil, subtle.ConstantTimeCompare(given[:], expected[:]) == 1 || want == ""
 }
 
 func hello(c *call) verdict {
@@ -139,10 +160,10 @@ func (c *call) helloOptions() bool {
 		rest := len(c.args) - i - 1
 		switch {
 		case c.is(i, "auth") && rest >= 2:
-			right := c.authenticate(c.args[i+1], c.args[i+2])
+			refusal := c.authenticate(c.args[i+1], c.args[i+2])
 			c.redact(i+1, i+3)
-			if !right {
-				c.out.Error(errWrongPass)
+			if refusal != "" {
+				c.out.Error(refusal)
 				return false
 			}
 			i += 2

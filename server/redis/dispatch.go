@@ -18,6 +18,9 @@ const (
 func (l *loop) command(c *conn, pos, size int) bool {
 	args := l.parser.Args
 	cmd := lookup(args[0])
+	if c.account() != nil {
+		c.net.refusal = l.charge(c, cmd, args)
+	}
 	if l.batchable(c, cmd, args, size) {
 		return l.enbatch(c, cmd, args, pos, size)
 	}
@@ -61,6 +64,11 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 		switch l.invoke(c, cmd, args, size) {
 		case cold:
 			c.out.Truncate(start)
+			if refusal := c.mayWait(); refusal != "" {
+				l.sess.TakeFetch() // Nobody waits for it.
+				c.out.Error(refusal)
+				break
+			}
 			l.parkCommand(c, pos)
 			return false
 		case later:
@@ -84,7 +92,7 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 
 // plain reports that commands run at once and are answered.
 func (c *conn) plain() bool {
-	return c.authenticated && !c.multi.active && c.reply == replyOn && c.net.failure == nil
+	return c.authenticated && !c.multi.active && c.reply == replyOn && c.net.failure == nil && c.net.refusal == ""
 }
 
 // admit checks whether a command may run, and answers why not.
@@ -101,6 +109,8 @@ func (l *loop) admit(c *conn, cmd *command, args [][]byte) bool {
 		refusal = "ERR wrong number of arguments for '" + cmd.name + "' command"
 	case !c.authenticated && cmd.flags&flagNoAuth == 0 && l.srv.authRequired():
 		refusal = errNoAuth
+	case c.net.refusal != "":
+		refusal, c.net.refusal = c.net.refusal, ""
 	case c.multi.active && cmd.flags&flagNoMulti != 0:
 		refusal = errNoMulti
 	case cmd.subs == nil:

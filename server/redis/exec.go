@@ -234,5 +234,8 @@ func (c *call) otherDatabase(q queued) (int, bool) {
 		}
 	}
 	n, ok := parseInt(arg)
-	return int(n), ok && 0 <= n && n < int64(c.srv.cfg.Databases)
+	if !ok || n != int64(int32(n)) {
+		return 0, false
+	}
+	return c.conn.database(int(n))
 }

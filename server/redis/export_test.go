@@ -169,3 +169,19 @@ func (s *Server) LinksTo(id view.NodeID) int {
 	}
 	return int(n.Load())
 }
+
+// OddWords are arguments that options and numbers are made of.
+var OddWords = oddWords
+
+// CommandNames lists all commands, and "container|name" of subcommands.
+func CommandNames() (names []string) {
+	for _, c := range commandList {
+		if c.subs == nil {
+			names = append(names, c.name)
+		}
+		for _, sub := range c.subs {
+			names = append(names, sub.name)
+		}
+	}
+	return names
+}

@@ -7,7 +7,21 @@ func flushdb(c *call) verdict {
 }
 
 func flushall(c *call) verdict {
+	if c.conn.account() != nil {
+		return c.flush(c.conn.firstDB, c.emptyTenant)
+	}
 	return c.flush(-1, c.srv.store.TruncateAll)
+}
+
+// emptyTenant empties all databases of a tenant. In a cluster it has but one.
+func (c *call) emptyTenant() error {
+	for n := range c.conn.databases {
+		db, _ := c.conn.database(n)
+		if err := c.srv.store.Truncate(db); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *call) flush(db int, empty func() error) verdict {
@@ -20,34 +34,14 @@ func (c *call) flush(db int, empty func() error) verdict {
 	return c.okUnless(empty())
 }
 
-// flushing is a database that is being emptied in the background.
-type flushing struct {
-	done bool
-	err  error
-}
-
 // flushLater empties a database key by key, as heirs must hear of each; -1 is all
 // databases. Meanwhile the client waits.
 func (c *call) flushLater(db int) verdict {
-	cn, loop := c.conn, c.conn.loop.Load()
-	if f := cn.resume.flush; f != nil {
-		if !f.done {
-			return later
-		}
-		cn.resume.flush = nil
-		return c.okUnless(f.err)
+	over, err := c.await(func(finished func(error)) { c.srv.store.StartTruncate(db, finished) })
+	if !over {
+		return later
 	}
-	f := &flushing{}
-	cn.resume.flush = f
-	c.srv.store.StartTruncate(db, func(err error) {
-		loop.post(message{run: func() {
-			f.done, f.err = true, err
-			if cn.resume.flush == f && !cn.net.closed {
-				loop.unpark(cn)
-			}
-		}})
-	})
-	return later
+	return c.okUnless(err)
 }
 
 func swapdb(c *call) verdict {
@@ -59,8 +53,9 @@ func swapdb(c *call) verdict {
 	if !ok || second != int64(int32(second)) {
 		return c.fail("ERR invalid second DB index")
 	}
-	n := int64(c.srv.cfg.Databases)
-	if first < 0 || first >= n || second < 0 || second >= n {
+	a, isFirst := c.conn.database(int(first))
+	b, isSecond := c.conn.database(int(second))
+	if !isFirst || !isSecond {
 		return c.fail(errDBRange)
 	}
 	if c.routing != nil {
@@ -69,7 +64,7 @@ func swapdb(c *call) verdict {
 	if first == second {
 		return c.ok()
 	}
-	return c.okUnless(c.srv.store.Swap(int(first), int(second)))
+	return c.okUnless(c.srv.store.Swap(a, b))
 }
 
 // okUnless answers +OK, or what went wrong.

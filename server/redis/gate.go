@@ -41,7 +41,8 @@ func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
 // transaction with it, and any other command spoils its own.
 func (l *loop) refuse(c *conn, cmd *command, text string) {
 	c.net.waitUntil = 0
-	if c.resume.exec.next > 0 || c.resume.flush != nil {
+	flushes := c.resume.errand != nil && (cmd.onDatabase() || cmd == commandExec)
+	if c.resume.exec.next > 0 || flushes {
 		// A part has run and the rest cannot: there is no true answer.
 		c.closing = true
 		return

@@ -146,7 +146,7 @@ func copyKey(c *call) verdict {
 	if !ok {
 		return done
 	}
-	if db != 0 && c.routing != nil {
+	if db != c.conn.firstDB && c.routing != nil {
 		return c.fail("ERR Copying to another database is not allowed in cluster mode")
 	}
 	if db == c.db && bytes.Equal(c.args[1], c.args[2]) {

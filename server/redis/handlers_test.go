@@ -30,7 +30,7 @@ func newBench(tb testing.TB) *bench {
 			tb.Error(err)
 		}
 	})
-	cn := &conn{srv: srv, authenticated: true}
+	cn := &conn{srv: srv, authenticated: true, databases: srv.cfg.Databases}
 	return &bench{call{srv: srv, conn: cn, ss: ss, out: &cn.out, now: 1}}
 }
 

@@ -32,7 +32,13 @@ func infoSections() []infoSection {
 }
 
 func info(c *call) verdict {
-	c.out.Verbatim("txt", c.srv.info(c.args[1:]))
+	text := ""
+	if c.conn.account() != nil {
+		text = c.infoTenant()
+	} else {
+		text = c.srv.info(c.args[1:])
+	}
+	c.out.Verbatim("txt", text)
 	return done
 }
 

@@ -240,6 +240,7 @@ func (s *Server) welcome(c *conn, local bool) bool {
 	c.shownMulti.Store(-1)
 	c.shownProto.Store(2)
 	c.authenticated = !s.authRequired()
+	c.databases = s.cfg.Databases
 	refusal := ""
 	switch {
 	case s.settings.protectedMode.Load() && !s.authRequired() && !local:

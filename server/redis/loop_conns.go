@@ -82,6 +82,7 @@ func (l *loop) discard(c *conn) {
 	c.net.sent = 0
 	c.multi = multiState{}
 	c.unpin()
+	c.leave()
 }
 
 // movable reports that c can be served by another loop: nothing of it is

@@ -2,9 +2,11 @@ package redis_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"path/filepath"
 	"strings"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // patience is how long anything may take before it counts as hung: CI may be busy.
@@ -379,11 +382,29 @@ func prepare(t testing.TB, o store.Options, cfg redis.Config) (*redis.Server, *s
 	if err != nil {
 		t.Fatal(err)
 	}
+	if cfg.Tenants == nil {
+		cfg.Tenants = newTenants(t, st)
+	}
 	srv, err := redis.New(st, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return srv, st
+}
+
+// newTenants is a registry without tenants.
+func newTenants(t testing.TB, st *store.Store) *tenant.Registry {
+	t.Helper()
+	book, err := tenant.OpenFile("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
 }
 
 // eventually waits until a condition holds.

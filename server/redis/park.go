@@ -79,6 +79,7 @@ func (l *loop) goOnWith(p *park) {
 // unpark lets a connection go on with the input that was put aside.
 func (l *loop) unpark(c *conn) {
 	c.net.parked = false
+	c.proceed()
 	l.continueLater(c)
 	if !c.net.eof && !c.net.paused {
 		l.watch(c, c.net.interest|readable)

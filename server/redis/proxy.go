@@ -21,7 +21,7 @@ const errGaveUp = "CLUSTERDOWN Hash slot not served: the node that owns it does 
 func (l *loop) proxies(c *conn, cmd *command, args [][]byte, rt route, queued bool) (pass, handled bool) {
 	elsewhere := rt.ruling == moved || rt.ruling == ask
 	switch {
-	case !l.srv.cfg.Proxy || c.inner:
+	case !l.srv.cfg.Proxy || c.inner || c.account() != nil: // Other nodes would take a tenant for the operator.
 		return false, false
 	case queued:
 		return true, elsewhere // EXEC will see where it belongs

@@ -7,8 +7,7 @@ type resumption struct {
 	keys keysProgress
 	exec execProgress
 
-	flush  *flushing // under way, or done and not answered
-	moving *moving   // the same of a slot
+	errand *errand // under way, or done and not answered
 }
 
 // giveUp forgets a command that waited for cold keys and could not have them. It

@@ -9,46 +9,29 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 )
 
-// moving is a slot on whose way a client waits.
-type moving struct {
-	done bool
-	err  error
-}
-
 // moveSlot has a slot moved; the client waits for it without holding up others.
 func (c *call) moveSlot(slot uint16, to view.NodeID, wait bool) verdict {
-	cn, loop := c.conn, c.conn.loop.Load()
 	mover, ok := c.srv.cfg.Cluster.(Mover)
 	switch {
 	case !ok:
 		return c.fail("ERR slots cannot be moved here")
-	case cn.multi.active:
+	case c.conn.multi.active:
 		return c.fail("ERR slots are not moved inside a transaction: send the command by itself")
 	}
-	m := &moving{}
-	cn.resume.moving = m
-	mover.MoveSlot(slot, to, wait, func(err error) {
-		loop.post(message{run: func() {
-			m.done, m.err = true, err
-			if cn.resume.moving == m && !cn.net.closed {
-				loop.unpark(cn)
-			}
-		}})
-	})
+	c.await(func(finished func(error)) { mover.MoveSlot(slot, to, wait, finished) })
 	return later
 }
 
 // moved answers for a slot that a former run of the handler had moved. ok is false if there was none.
 func (c *call) moved() (v verdict, ok bool) {
-	m := c.conn.resume.moving
-	switch {
-	case m == nil:
+	if c.conn.resume.errand == nil {
 		return done, false
-	case !m.done:
+	}
+	over, err := c.await(nil)
+	if !over {
 		return later, true
 	}
-	c.conn.resume.moving = nil
-	return c.okUnless(m.err), true
+	return c.okUnless(err), true
 }
 
 // clusterSetslot is how Redis' own tools move slots. MIGRATING and IMPORTING announce a move, NODE

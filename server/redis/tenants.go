@@ -1,0 +1,152 @@
+package redis
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/ostrodb/ostro/tenant"
+)
+
+// A connection belongs to a tenant from AUTH on, and to the operator before. A tenant
+// has databases of its own: what it calls database n is another one in the store, and
+// no number reaches a database that is not its. Commands about the server are the operator's.
+
+const errNoTenant = "NOAUTH the tenant was deleted"
+
+// account is the tenant's whose connection it is; nil: the operator's.
+func (c *conn) account() *tenant.Account { return c.purse.Account() }
+
+// become makes the connection a tenant's, or with nil the operator's. What it watched was
+// another's.
+func (c *conn) become(a *tenant.Account) error {
+	if a == c.account() {
+		return nil
+	}
+	if a != nil {
+		if err := a.Connect(); err != nil {
+			return err
+		}
+	}
+	c.leave()
+	c.endMulti()
+	c.db, c.firstDB, c.databases = 0, 0, c.srv.cfg.Databases
+	if a != nil {
+		t := a.Tenant()
+		c.purse = a.Purse()
+		c.firstDB, c.databases = t.First, t.Databases
+		c.db = c.firstDB
+		c.settled = [2]int64{c.bytesIn.Load(), c.bytesOut.Load()}
+	}
+	return nil
+}
+
+// leave ends what a tenant is charged for.
+func (c *conn) leave() {
+	if a := c.account(); a != nil {
+		c.settle()
+		c.proceed()
+		a.Disconnect()
+		c.purse = tenant.Purse{}
+	}
+}
+
+// settle adds what the connection did to its tenant's account.
+func (c *conn) settle() {
+	in, out := c.bytesIn.Load(), c.bytesOut.Load()
+	c.purse.Settle(in-c.settled[0], out-c.settled[1])
+	c.settled = [2]int64{in, out}
+}
+
+// database is the store's number of what the client calls database n.
+func (c *conn) database(n int) (int, bool) { return c.firstDB + n, 0 <= n && n < c.databases }
+
+// charge tells why a tenant's command may not run; "" if it may.
+func (l *loop) charge(c *conn, cmd *command, args [][]byte) string {
+	a := c.account()
+	switch {
+	case a.Gone():
+		c.closing = true
+		return errNoTenant
+	case cmd == nil || cmd.flags&flagNoAuth != 0:
+		return ""
+	case !cmd.forTenants(args):
+		return "NOPERM tenant " + a.Tenant().Name + " has no permission to run the '" + cmd.fullName(args) + "' command: it is the operator's"
+	}
+	err := c.purse.Spend(1, l.now*1e6)
+	if err == nil && cmd.flags&flagDenyOOM != 0 {
+		err = a.Room()
+	}
+	if err != nil {
+		return "QUOTA " + err.Error()
+	}
+	return ""
+}
+
+// operatorOnly are commands that tell of the server or of all its databases, beside those that are
+// marked as an administrator's.
+var operatorOnly = map[string]bool{
+	"migrate": true, "memory|stats": true, "memory|doctor": true, "memory|malloc-stats": true, "memory|purge": true,
+	"cluster|forwarded": true, "cluster|links": true, "lastsave": true,
+}
+
+// forTenants tells whether a tenant may run the command.
+func (cmd *command) forTenants(args [][]byte) bool {
+	flags := cmd.flags
+	if sub := cmd.subcommand(args); sub != nil {
+		flags |= sub.flags
+	}
+	return flags&flagAdmin == 0 && !operatorOnly[cmd.fullName(args)]
+}
+
+// fullName is the command's name, with that of its subcommand.
+func (cmd *command) fullName(args [][]byte) string {
+	if sub := cmd.subcommand(args); sub != nil {
+		return sub.name
+	}
+	return cmd.name
+}
+
+// mayWait notes that the connection's command waits; it says why it may not.
+func (c *conn) mayWait() string {
+	if a := c.account(); a != nil && !c.waiting {
+		if err := a.Wait(1); err != nil {
+			return "QUOTA " + err.Error()
+		}
+		c.waiting = true
+		c.purse.Return(1) // It runs again.
+	}
+	return ""
+}
+
+// proceed takes mayWait back.
+func (c *conn) proceed() {
+	if c.waiting {
+		c.waiting = false
+		c.account().Proceed(1)
+	}
+}
+
+// infoTenant is what INFO tells a tenant: of the server what clients decide by, of the rest its own.
+func (c *call) infoTenant() string {
+	var w infoWriter
+	t := c.conn.account().Tenant()
+	w.heading("server")
+	w.line("redis_version", redisVersion)
+	w.line("redis_mode", c.srv.mode())
+	w.heading("tenant")
+	w.line("tenant", t.Name)
+	w.line("limit_bytes", t.Limits.Bytes)
+	w.line("limit_operations", t.Limits.Operations)
+	w.line("limit_connections", t.Limits.Connections)
+	w.line("limit_inflight", t.Limits.InFlight)
+	w.heading("cluster")
+	c.srv.infoCluster(&w)
+	w.heading("keyspace")
+	for n := range c.conn.databases {
+		db, _ := c.conn.database(n)
+		if keys, expires := c.srv.store.Count(db); keys > 0 {
+			w.line("db"+strconv.Itoa(n), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=0", keys, expires))
+		}
+	}
+	return w.text.String()
+}
