@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -49,18 +48,10 @@ It exits with 1 when a command was answered with an error.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // A dash behind the command belongs to the command.
 	f.Bool("help", false, "show this help")
-	f.StringVarP(&o.target.host, "host", "h", "127.0.0.1", "server's host")
-	f.IntVarP(&o.target.port, "port", "p", 6379, "server's port")
-	f.StringVarP(&o.target.socket, "socket", "s", "", "server's unix socket, instead of host and port")
-	f.StringVarP(&o.target.password, "password", "a", "", "password; better in the environment as REDISCLI_AUTH, where ps does not show it")
+	o.target.add(f, "password")
 	f.StringVar(&o.target.user, "user", "", "user to authenticate as")
 	f.IntVarP(&o.target.db, "db", "n", 0, "database")
 	f.BoolVarP(&o.target.resp3, "resp3", "3", false, "speak RESP3")
-	f.BoolVar(&o.target.tls, "tls", false, "connect over TLS")
-	f.StringVar(&o.target.caCert, "cacert", "", "file of certificates to trust, PEM")
-	f.StringVar(&o.target.cert, "cert", "", "file of the client's certificate, PEM")
-	f.StringVar(&o.target.key, "key", "", "file of the client's key, PEM")
-	f.BoolVar(&o.target.insecure, "insecure", false, "accept any certificate")
 	f.BoolVar(&o.json, "json", false, "print replies as JSON")
 	f.BoolVar(&o.raw, "raw", false, "print strings as they are (default unless on a terminal)")
 	f.BoolVar(&o.noRaw, "no-raw", false, "print replies with their types (default on a terminal)")
@@ -71,7 +62,7 @@ It exits with 1 when a command was answered with an error.`,
 }
 
 func runCLI(cmd *cobra.Command, o *cliOptions, args []string) error {
-	o.target.password = cmp.Or(o.target.password, os.Getenv("REDISCLI_AUTH"))
+	o.target.lookUpPassword()
 	o.target.resp3 = o.target.resp3 || o.json // Only RESP3 tells a map from a list.
 	c := &client{target: o.target}
 	defer c.Close()

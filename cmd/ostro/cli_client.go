@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/ostrodb/ostro/wire/resp"
 )
@@ -26,6 +29,22 @@ type target struct {
 	caCert, cert, key string
 	insecure          bool
 }
+
+// add adds the flags that say which server, and which password it asks for.
+func (t *target) add(f *pflag.FlagSet, password string) {
+	f.StringVarP(&t.host, "host", "h", "127.0.0.1", "server's host")
+	f.IntVarP(&t.port, "port", "p", 6379, "server's port")
+	f.StringVarP(&t.socket, "socket", "s", "", "server's unix socket, instead of host and port")
+	f.StringVarP(&t.password, password, "a", "", "password to log in with; better in the environment as REDISCLI_AUTH, where ps does not show it")
+	f.BoolVar(&t.tls, "tls", false, "connect over TLS")
+	f.StringVar(&t.caCert, "cacert", "", "file of certificates to trust, PEM")
+	f.StringVar(&t.cert, "cert", "", "file of the client's certificate, PEM")
+	f.StringVar(&t.key, "key", "", "file of the client's key, PEM")
+	f.BoolVar(&t.insecure, "insecure", false, "accept any certificate")
+}
+
+// lookUpPassword takes the password from the environment, if none was given.
+func (t *target) lookUpPassword() { t.password = cmp.Or(t.password, os.Getenv("REDISCLI_AUTH")) }
 
 // String is how a prompt names the server.
 func (t *target) String() string {

@@ -28,7 +28,7 @@ Exit codes: 0 success, 1 failure, 2 wrong flags or configuration, 3 damaged data
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		newServer(), newCluster(), newMigrate(), newConfig(), newNIC(), newReplica(),
+		newServer(), newCluster(), newMigrate(), newTenant(), newConfig(), newNIC(), newReplica(),
 		newCLI(),
 		newInspect(), newCheck(),
 		newBench(), newVersion(),
