@@ -26,12 +26,13 @@ import (
 
 // Client is a connection to a server or a cluster. It is for concurrent use.
 type Client struct {
-	opts    Options
-	seeds   []string
-	workers []*worker
-	routes  atomic.Pointer[routes]
-	lease   atomic.Int64 // how long servers remember results, milliseconds
-	stats   stats
+	opts       Options
+	seeds      []string
+	workers    []*worker
+	routes     atomic.Pointer[routes]
+	firstTable atomic.Uint32 // see wire.Welcome
+	lease      atomic.Int64  // how long servers remember results, milliseconds
+	stats      stats
 
 	mu      sync.Mutex
 	waiting []*call         // to be tried again
@@ -159,9 +160,14 @@ func check(op *wire.Op) error {
 	return nil
 }
 
+// placeOf is where a key lives: a tenant's tables are others than they are called.
+func (c *Client) placeOf(table int, key []byte) record.Place {
+	return record.PlaceOf(record.TableID(c.firstTable.Load())+record.TableID(table), key)
+}
+
 // newCall copies the operation, gives it a worker and, if it writes, an identity.
 func (c *Client) newCall(op *wire.Op, finish func(*wire.Result, error)) *call {
-	place := record.PlaceOf(record.TableID(op.Table), op.Key)
+	place := c.placeOf(int(op.Table), op.Key)
 	cl := &call{op: *op, place: place, finish: finish, began: time.Now(), w: c.workerOf(place)}
 	room := make([]byte, 0, len(op.Key)+len(op.Arg))
 	room = append(append(room, op.Key...), op.Arg...)

@@ -53,7 +53,7 @@ func tlsFor(config *tls.Config, address string) *tls.Config {
 }
 
 func (c *Client) greet(conn net.Conn, address string, id uint64) (*greeting, error) {
-	hello := wire.AppendHello([]byte(wire.Magic), &wire.Hello{Version: wire.Version, Client: id, Secret: []byte(c.opts.Password)})
+	hello := wire.AppendHello([]byte(wire.Magic), &wire.Hello{Version: wire.Version, Client: id, User: []byte(c.opts.User), Secret: []byte(c.opts.Password)})
 	if _, err := conn.Write(hello); err != nil {
 		return nil, err
 	}
@@ -75,6 +75,7 @@ func (c *Client) greet(conn net.Conn, address string, id uint64) (*greeting, err
 		return nil, err
 	}
 	g.routes, g.rest = routesOf(m, address), in.b[in.start:]
+	c.firstTable.Store(g.welcome.FirstTable)
 	c.lease.Store(min(c.lease.Load(), int64(g.welcome.LeaseMillis)))
 	return g, nil
 }

@@ -28,7 +28,7 @@ type Entry struct {
 func (c *Client) MultiGet(ctx context.Context, table int, keys [][]byte) ([]Value, error) {
 	g := &group{values: make([]Value, len(keys))}
 	for _, k := range keys {
-		g.add(table, k, wire.AppendKey(nil, k))
+		g.add(c.placeOf(table, k), wire.AppendKey(nil, k))
 	}
 	return g.values, c.together(ctx, wire.OpMultiGet, table, g)
 }
@@ -43,7 +43,7 @@ func (c *Client) MultiPut(ctx context.Context, table int, entries ...Entry) erro
 		if !e.ExpireAt.IsZero() {
 			p.ExpireAt = e.ExpireAt.UnixMilli()
 		}
-		g.add(table, e.Key, wire.AppendPut(nil, &p))
+		g.add(c.placeOf(table, e.Key), wire.AppendPut(nil, &p))
 	}
 	return c.together(ctx, wire.OpMultiPut, table, g)
 }
@@ -66,8 +66,8 @@ type piece struct {
 	keys []int
 }
 
-func (g *group) add(table int, key, arg []byte) {
-	g.places = append(g.places, record.PlaceOf(record.TableID(table), key))
+func (g *group) add(place record.Place, arg []byte) {
+	g.places = append(g.places, place)
 	g.args = append(g.args, arg)
 }
 
@@ -95,7 +95,7 @@ func (c *Client) together(ctx context.Context, code wire.Code, table int, g *gro
 }
 
 func (c *Client) pieceCall(code wire.Code, table int, p *piece, began time.Time) *call {
-	cl := &call{op: wire.Op{Code: code, Table: uint16(table)}, piece: p, place: p.g.places[p.keys[0]], began: began}
+	cl := &call{op: wire.Op{Code: code, Table: uint32(table)}, piece: p, place: p.g.places[p.keys[0]], began: began}
 	cl.w = c.workerOf(cl.place)
 	for _, i := range p.keys {
 		cl.op.Arg = append(cl.op.Arg, p.g.args[i]...)

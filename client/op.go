@@ -50,7 +50,7 @@ func Invoke(table int, key []byte, name string, args []byte) Op {
 }
 
 func opOf(code wire.Code, table int, key, arg []byte) Op {
-	return Op{wire.Op{Code: code, Table: uint16(table), Key: key, Arg: arg}}
+	return Op{wire.Op{Code: code, Table: uint32(table), Key: key, Arg: arg}}
 }
 
 // IfVersion makes a write depend on the record's version, as a Result told it; 0: there is no

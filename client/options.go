@@ -11,6 +11,8 @@ import (
 
 // Options say how a client works. The zero value is a good one.
 type Options struct {
+	// User is a tenant; empty: the operator. One in the URL goes before it.
+	User string
 	// Password is what the servers ask for. One in the URL goes before it.
 	Password string
 	// TLS, if set, is spoken with all servers; ostros:// in the URL asks for it with usual settings.
@@ -58,7 +60,7 @@ func orElse[T comparable](v *T, other T) {
 	}
 }
 
-// parseURL reads ostro://[:password@]host:port[,host:port...][/].
+// parseURL reads ostro://[[user]:password@]host:port[,host:port...][/].
 func parseURL(url string, o *Options) (seeds []string, err error) {
 	scheme, rest, ok := strings.Cut(url, "://")
 	switch {
@@ -68,7 +70,7 @@ func parseURL(url string, o *Options) (seeds []string, err error) {
 		o.TLS = &tls.Config{}
 	}
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
-		_, o.Password, _ = strings.Cut(rest[:i], ":")
+		o.User, o.Password, _ = strings.Cut(rest[:i], ":")
 		rest = rest[i+1:]
 	}
 	for seed := range strings.SplitSeq(strings.TrimSuffix(rest, "/"), ",") {

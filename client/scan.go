@@ -102,7 +102,7 @@ func (s *scan) page() (Result, error) {
 	})
 	sc := syncs.Get().(*syncCall)
 	cl := &call{
-		op: wire.Op{Code: wire.OpScan, Table: uint16(s.table), Arg: arg}, place: s.span.First,
+		op: wire.Op{Code: wire.OpScan, Table: uint32(s.table), Arg: arg}, place: s.span.First,
 		finish: sc.finish, pinned: true, began: time.Now(), w: s.c.workerOf(s.span.First),
 	}
 	if err := s.c.submit(s.ctx, cl, true); err != nil {

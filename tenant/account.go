@@ -96,6 +96,12 @@ func (a *Account) Wait(n int64) error {
 // Proceed takes a Wait back.
 func (a *Account) Proceed(n int64) { a.waiting.Add(-n) }
 
+// Traffic notes bytes that came from the tenant's clients, and went to them.
+func (a *Account) Traffic(in, out int64) {
+	a.used.bytesIn.Add(in)
+	a.used.bytesOut.Add(out)
+}
+
 // Room says that there is none for more bytes, if that is so.
 func (a *Account) Room() error {
 	t := a.Tenant()
@@ -148,11 +154,8 @@ func (p *Purse) Return(n int64) {
 	p.left += n
 }
 
-// Settle adds to the account what was spent since it was last called, and the bytes that came and went.
-func (p *Purse) Settle(in, out int64) {
-	u := &p.account.used
-	u.operations.Add(p.spent)
-	u.bytesIn.Add(in)
-	u.bytesOut.Add(out)
+// Settle adds to the account what was spent since it was last called.
+func (p *Purse) Settle() {
+	p.account.used.operations.Add(p.spent)
 	p.spent = 0
 }

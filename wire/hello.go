@@ -44,6 +44,7 @@ type Welcome struct {
 	MaxFrame    uint32 // longest frame that the server takes
 	MaxOps      uint32 // most operations of a session that may be unanswered
 	LeaseMillis uint32 // how long results of writes are remembered, for retries
+	FirstTable  uint32 // what the session's table 0 is where keys are placed: that of a tenant, else 0
 	Node        []byte
 }
 
@@ -55,6 +56,7 @@ func AppendWelcome(b []byte, w *Welcome) []byte {
 	b = binary.LittleEndian.AppendUint32(b, w.MaxFrame)
 	b = binary.LittleEndian.AppendUint32(b, w.MaxOps)
 	b = binary.LittleEndian.AppendUint32(b, w.LeaseMillis)
+	b = binary.LittleEndian.AppendUint32(b, w.FirstTable)
 	b = appendShort(b, w.Node)
 	return End(b, start)
 }
@@ -64,7 +66,7 @@ func DecodeWelcome(body []byte) (w Welcome, err error) {
 	r := reader{b: body}
 	w.Version = r.u16()
 	r.u16()
-	w.MaxFrame, w.MaxOps, w.LeaseMillis = r.u32(), r.u32(), r.u32()
+	w.MaxFrame, w.MaxOps, w.LeaseMillis, w.FirstTable = r.u32(), r.u32(), r.u32(), r.u32()
 	w.Node = r.short()
 	return w, within(TypeWelcome, r.done())
 }

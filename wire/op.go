@@ -38,6 +38,9 @@ func (c Code) Writes() bool {
 	return c >= OpPut && c <= OpDelete || c == OpMultiPut || c == OpInvoke
 }
 
+// Grows tells whether the operation may make more of the data.
+func (c Code) Grows() bool { return c >= OpPut && c < OpDelete || c == OpMultiPut }
+
 // Keyed tells whether the operation's key says where it runs.
 func (c Code) Keyed() bool { return c >= OpRead && c <= OpDelete || c == OpInvoke }
 
@@ -60,7 +63,7 @@ const (
 type Op struct {
 	Code     Code
 	Flags    Flags
-	Table    uint16
+	Table    uint32 // below 65,536 on the wire; a server makes it the number of a table of its store
 	Tag      uint32 // names the result
 	Sequence uint64 // with FlagOnce
 	ExpireAt int64  // with FlagExpire: Unix milliseconds
@@ -104,7 +107,7 @@ func EndBatch(b []byte, start, count int) []byte {
 // AppendOp appends an operation of a batch whose lowest sequence number is first.
 func AppendOp(b []byte, op *Op, first uint64) []byte {
 	b = append(b, byte(op.Code), byte(op.Flags))
-	b = binary.LittleEndian.AppendUint16(b, op.Table)
+	b = binary.LittleEndian.AppendUint16(b, uint16(op.Table))
 	b = binary.LittleEndian.AppendUint32(b, op.Tag)
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(op.Key)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(op.Arg)))
@@ -163,7 +166,7 @@ func (o *Ops) Next(op *Op) error {
 	if len(b) < opBytes {
 		return within(TypeBatch, ErrShort)
 	}
-	*op = Op{Code: Code(b[0]), Flags: Flags(b[1]), Table: binary.LittleEndian.Uint16(b[2:]), Tag: binary.LittleEndian.Uint32(b[4:])}
+	*op = Op{Code: Code(b[0]), Flags: Flags(b[1]), Table: uint32(binary.LittleEndian.Uint16(b[2:])), Tag: binary.LittleEndian.Uint32(b[4:])}
 	key, arg := uint64(binary.LittleEndian.Uint32(b[8:])), uint64(binary.LittleEndian.Uint32(b[12:]))
 	if op.Code == 0 || op.Code >= opEnd || op.Flags&^flagsKnown != 0 {
 		return within(TypeBatch, fmt.Errorf("%w: no such operation: %s with flags %#x", ErrMalformed, op.Code, uint8(op.Flags)))

@@ -53,7 +53,8 @@ func (c *conn) leave() {
 // settle adds what the connection did to its tenant's account.
 func (c *conn) settle() {
 	in, out := c.bytesIn.Load(), c.bytesOut.Load()
-	c.purse.Settle(in-c.settled[0], out-c.settled[1])
+	c.purse.Settle()
+	c.account().Traffic(in-c.settled[0], out-c.settled[1])
 	c.settled = [2]int64{in, out}
 }
 

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"crypto/subtle"
 	"errors"
 	"io"
 	"net"
@@ -9,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -35,6 +35,9 @@ type conn struct {
 	in     []byte // received and not executed: in[start:]
 	start  int
 	client uint64
+	purse  tenant.Purse // a tenant's; used by who executes its batches
+	first  uint32       // the store's number of its table 0
+	tables uint32       // it has so many
 
 	mu      sync.Mutex
 	relaxed sync.Cond // less waits than before
@@ -67,6 +70,7 @@ func (s *Server) enter(c net.Conn, room []byte) bool {
 
 // serve reads and executes until the connection ends.
 func (c *conn) serve() {
+	defer c.leave()
 	defer c.close()
 	err := c.greet()
 	for err == nil {
@@ -94,7 +98,7 @@ func (c *conn) greet() error {
 	if err != nil {
 		return err
 	}
-	if err := c.srv.allow(c.net, &hello); err != nil {
+	if err := c.identify(&hello); err != nil {
 		return err
 	}
 	c.client = hello.Client
@@ -102,7 +106,7 @@ func (c *conn) greet() error {
 	o := &c.srv.opts
 	b := wire.AppendWelcome(nil, &wire.Welcome{
 		Version: wire.Version, MaxFrame: uint32(o.MaxFrameBytes), MaxOps: uint32(o.MaxOps),
-		LeaseMillis: uint32(c.srv.st.Options().KeepResults.Milliseconds()), Node: []byte(o.Node),
+		LeaseMillis: uint32(c.srv.st.Options().KeepResults.Milliseconds()), FirstTable: c.first, Node: []byte(o.Node),
 	})
 	_, err = c.net.Write(wire.AppendMap(b, c.srv.gate.Routing().Map))
 	c.mu.Lock()
@@ -111,19 +115,6 @@ func (c *conn) greet() error {
 		return errEnding
 	}
 	return err
-}
-
-// allow checks who is there.
-func (s *Server) allow(c net.Conn, h *wire.Hello) error {
-	switch {
-	case h.Version != wire.Version:
-		return &wire.Goodbye{Reason: wire.ReasonVersion, Text: "the client speaks another version of the protocol: update the older side"}
-	case s.opts.Password == "" && s.opts.Protected && !local(c.RemoteAddr()):
-		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "the server takes no clients from other machines while it has no password: set requirepass, or protected-mode no"}
-	case s.opts.Password != "" && subtle.ConstantTimeCompare(h.Secret, []byte(s.opts.Password)) != 1:
-		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "wrong password"}
-	}
-	return nil
 }
 
 // local tells whether an address is this machine's own.

@@ -19,8 +19,11 @@ import (
 )
 
 // greetRaw says hello behind the magic and takes welcome and map.
-func greetRaw(c net.Conn) error {
-	if _, err := c.Write(wire.AppendHello(nil, &wire.Hello{Version: wire.Version, Client: 1})); err != nil {
+func greetRaw(c net.Conn) error { return greetAs(c, "", "") }
+
+func greetAs(c net.Conn, user, password string) error {
+	hello := wire.Hello{Version: wire.Version, Client: 1, User: []byte(user), Secret: []byte(password)}
+	if _, err := c.Write(wire.AppendHello(nil, &hello)); err != nil {
 		return err
 	}
 	for _, want := range []wire.Type{wire.TypeWelcome, wire.TypeMap} {

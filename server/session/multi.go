@@ -17,7 +17,7 @@ type many struct {
 
 func (m *many) reset() { m.keys, m.puts = m.keys[:0], m.puts[:0] }
 
-func (m *many) add(ss *store.Session, table uint16, key []byte) {
+func (m *many) add(ss *store.Session, table uint32, key []byte) {
 	m.keys = append(m.keys, store.Key{})
 	ss.Name(&m.keys[len(m.keys)-1], int(table), key)
 }

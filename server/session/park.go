@@ -17,14 +17,20 @@ type park struct {
 	op       wire.Op
 	fetch    *store.Fetch // nil: it waits for records to arrive
 	deadline time.Time
+	waits    bool // not run again, or waits once more
 }
 
 // park lets the operation under way wait for f, or for its records to arrive if f is nil.
 func (w *worker) park(op *wire.Op, f *store.Fetch) {
 	p := w.on.park
 	if p == nil {
+		if err := w.on.c.mayWait(); err != nil {
+			w.refuse(op, wire.Refused, err.Error())
+			return
+		}
 		p = w.newPark(op)
 	}
+	p.waits = true
 	p.fetch = f
 	if f == nil {
 		w.arriving = append(w.arriving, p)
@@ -87,6 +93,12 @@ func (w *worker) goOn() {
 // again runs a parked operation. When its connection is gone, nobody is left to answer: it
 // need not run, and its client will send it again or not.
 func (w *worker) again(p *park, err error) {
+	p.waits = false
+	defer func() {
+		if !p.waits {
+			p.c.proceed()
+		}
+	}()
 	if p.c.closed.Load() {
 		return
 	}

@@ -127,11 +127,16 @@ func (w *worker) batch(c *conn, out *buffer, body []byte) error {
 		return nil
 	}
 	w.tally.batches++
+	ops.Client = c.writer(ops.Client)
+	c.traffic(len(body), 0)
 	w.on = target{c: c, out: out, batch: ops.Batch}
 	w.sess.Answered(ops.Client, ops.Acked)
 	for ops.More() {
 		n, err := w.look32(&ops)
 		if err != nil {
+			return err
+		}
+		if n, err = w.charge(n); err != nil {
 			return err
 		}
 		w.run32(n)
@@ -146,7 +151,7 @@ func (w *worker) look32(ops *wire.Ops) (n int, err error) {
 		if err := ops.Next(op); err != nil {
 			return 0, err
 		}
-		if int(op.Table) < w.srv.databases {
+		if op.Table = w.on.c.table(op.Table); op.Table != noTable {
 			w.sess.Name(&w.keys[n], int(op.Table), op.Key)
 			if w.noting != nil {
 				w.noting.Note(w.keys[n].Place)
@@ -187,7 +192,7 @@ func (w *worker) run32(n int) {
 // reads counts plain reads from i on that may be executed together.
 func (w *worker) reads(i, n int) int {
 	from := i
-	for i < n && w.ops[i].Code == wire.OpRead && w.ops[i].Flags == 0 && int(w.ops[i].Table) < w.srv.databases && w.here(&w.keys[i]) {
+	for i < n && w.ops[i].Code == wire.OpRead && w.ops[i].Flags == 0 && w.ops[i].Table != noTable && w.here(&w.keys[i]) {
 		i++
 	}
 	return i - from
@@ -216,8 +221,11 @@ func (w *worker) readBatch(from, n int) {
 
 // one executes an operation, or lets it wait.
 func (w *worker) one(op *wire.Op, k *store.Key) {
-	if int(op.Table) >= w.srv.databases {
-		w.refuse(op, wire.Unknown, "there is no such table: tables are numbered from 0, and the setting databases says how many there are")
+	switch {
+	case op.Table == noTable:
+		w.refuse(op, wire.Unknown, "there is no such table: tables are numbered from 0, and the setting databases says how many there are; a tenant has its own")
+		return
+	case w.noRoom(op):
 		return
 	}
 	if op.Code.Keyed() && !w.here(k) {

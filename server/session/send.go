@@ -54,6 +54,7 @@ func (b *buffer) seal() {
 // send writes a buffer from the connection's reader, which may wait for its client. If
 // another goroutine is writing, it gets the buffer instead.
 func (c *conn) send(b *buffer) {
+	c.traffic(0, len(b.b))
 	c.mu.Lock()
 	if c.writing || c.closed.Load() {
 		c.enqueue(b)

@@ -30,6 +30,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -39,8 +40,10 @@ type Options struct {
 	Gate Gate
 	// Heat, if there is one, is told which slots are used.
 	Heat *balance.Meter
-	// Password is what clients must give; empty: none is asked for.
+	// Password is what the operator's clients must give; empty: none is asked for.
 	Password string
+	// Tenants are who shares the server with its operator; nil: nobody.
+	Tenants *tenant.Registry
 	// Protected refuses clients from other machines while there is no password.
 	Protected bool
 	// TLS, if set, is spoken on connections that Serve accepts. Those that ServeConn
@@ -94,6 +97,7 @@ type Server struct {
 	workers   []*worker
 	turn      atomic.Uint32 // whose turn it is to get a connection
 	count     counters
+	began     time.Time
 
 	mu        sync.Mutex
 	conns     map[*conn]struct{}
@@ -113,7 +117,7 @@ var ErrStopped = errors.New("the server has stopped")
 func New(st *store.Store, o Options) (*Server, error) {
 	o = o.withDefaults()
 	s := &Server{
-		st: st, opts: o, gate: o.Gate, databases: st.Options().Databases,
+		st: st, opts: o, gate: o.Gate, databases: st.Options().Databases, began: time.Now(),
 		conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, stop: make(chan struct{}),
 	}
 	s.merges = allMerges(o.Merges)

@@ -1,0 +1,158 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/session"
+	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/wire"
+)
+
+// shared is a server that tenants share; each one's password is its name.
+func shared(t *testing.T, o store.Options, tenants map[string]tenant.Wish) (*tenant.Registry, string) {
+	t.Helper()
+	st := openStore(t, o)
+	book, err := tenant.OpenFile("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tenant.Open(t.Context(), book, st, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	for name, wish := range tenants {
+		wish.Password = &name
+		if err := r.Edit(t.Context(), func(c *tenant.Catalog) error { return c.Create(name, wish, time.Now()) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, addr := serve(t, st, session.Options{Password: "operator", Tenants: r})
+	return r, addr
+}
+
+func member(t *testing.T, addr, name string) *client.Client {
+	t.Helper()
+	return dial(t, "ostro://"+name+":"+name+"@"+addr, client.Options{})
+}
+
+func TestSessionsOfTenantsSeeTheirOwnTables(t *testing.T) {
+	two := 2
+	_, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {Databases: &two}, "bert": {}})
+	operator := dial(t, "ostro://:operator@"+addr, client.Options{})
+	anna, bert := member(t, addr, "anna"), member(t, addr, "bert")
+	ctx := t.Context()
+	for c, value := range map[*client.Client]string{operator: "op", anna: "a", bert: "b"} {
+		if _, err := c.Put(ctx, 0, []byte("k"), []byte(value)).Wait(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for c, value := range map[*client.Client]string{operator: "op", anna: "a", bert: "b"} {
+		if r, err := c.Get(ctx, 0, []byte("k")).Wait(); err != nil || string(r.Value) != value {
+			t.Errorf("%q, %v, want %q", r.Value, err, value)
+		}
+		n := 0
+		for e, err := range c.Scan(ctx, 0, client.ScanOptions{}) {
+			if err != nil || string(e.Value) != value {
+				t.Errorf("a scan shows %q, %v", e.Value, err)
+			}
+			n++
+		}
+		if n != 1 {
+			t.Errorf("a scan shows %d records", n)
+		}
+	}
+	if _, err := anna.Get(ctx, 1, []byte("k")).Wait(); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("her second table is not empty: %v", err)
+	}
+	for _, table := range []int{1, 15, 65535} {
+		if _, err := bert.Get(ctx, table, []byte("k")).Wait(); err == nil || !strings.Contains(err.Error(), "no such table") {
+			t.Errorf("table %d: %v", table, err)
+		}
+	}
+}
+
+func TestOnlyWhoKnowsANameAndItsPasswordGetsASession(t *testing.T) {
+	_, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}})
+	for _, who := range []string{"anna:wrong", "nobody:anna", "anna:", ":anna", "default:anna"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if _, err := client.Dial(ctx, "ostro://"+who+"@"+addr, client.Options{}); err == nil {
+			t.Errorf("%s was let in", who)
+		}
+		cancel()
+	}
+}
+
+// Tenants choose the identity of their writes: with another's they would get its results.
+func TestTheIdentityOfAWriteIsTheTenants(t *testing.T) {
+	_, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {}})
+	for i, name := range []string{"anna", "bert"} {
+		c := rawSession(t, addr)
+		if err := greetAs(c, name, name); err != nil {
+			t.Fatal(err)
+		}
+		more := binary.LittleEndian.AppendUint64(nil, uint64(i+1))
+		if _, err := c.Write(frameOf(1, wire.Op{Code: wire.OpAdd, Flags: wire.FlagOnce, Sequence: 1, Key: []byte("n"), Arg: more})); err != nil {
+			t.Fatal(err)
+		}
+		_, body, err := readRaw(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rs, err := wire.DecodeResults(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r wire.Result
+		if err := rs.Next(&r); err != nil || r.Status != wire.OK || string(r.Value) != string(more) {
+			t.Errorf("%s added %d and was told %s %d, %v", name, i+1, r.Status, r.Value, err)
+		}
+	}
+}
+
+func TestSessionsOverALimitAreToldSo(t *testing.T) {
+	few, little := int64(10), int64(1000)
+	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {Operations: &few}, "bert": {Bytes: &little}, "carl": {Connections: &few}})
+	ctx := t.Context()
+	anna := member(t, addr, "anna")
+	var futures []*client.Future
+	for i := range 200 {
+		futures = append(futures, anna.Get(ctx, 0, fmt.Append(nil, i)))
+	}
+	refused := 0
+	for _, f := range futures {
+		if _, err := f.Wait(); err != nil && strings.Contains(err.Error(), "tenant anna has reached its limit of 10 operations a second") {
+			refused++
+		}
+	}
+	if refused < 150 {
+		t.Errorf("%d of 200 operations were refused", refused)
+	}
+	bert := member(t, addr, "bert")
+	if _, err := bert.Put(ctx, 0, []byte("a"), make([]byte, 1000)).Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bert.Put(ctx, 0, []byte("b"), nil).Wait(); err == nil || !strings.Contains(err.Error(), "1000 bytes") {
+		t.Errorf("more than its bytes: %v", err)
+	}
+	if _, err := bert.Delete(ctx, 0, []byte("a")).Wait(); err != nil {
+		t.Error(err)
+	}
+	if _, err := bert.Put(ctx, 0, []byte("b"), nil).Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, u := range r.Usage() {
+		if u.Name == "bert" && (u.Operations != 4 || u.Refused != 1 || u.BytesIn < 1000 || u.BytesOut == 0) {
+			t.Errorf("bert's account: %+v", u)
+		}
+	}
+}
