@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // life is a node's time with one log: from when it joins until others have taken
@@ -36,6 +37,7 @@ type life struct {
 	store   *store.Store
 	shelf   *migrate.Shelf // the store, to targets of migrations
 	yields  yields
+	tenants *tenant.Registry
 	redis   *redis.Server
 	native  *session.Server
 	opened  chan struct{} // closed once the store is there
@@ -252,10 +254,13 @@ func (l *life) openStore() error {
 // openDoors lets clients in.
 func (l *life) openDoors() error {
 	n := l.node
+	if err := l.openTenants(); err != nil {
+		return l.why(err)
+	}
 	if n.cfg.Native {
 		native, err := session.New(l.store, session.Options{
 			Gate: nativeGate{l.gate}, Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
-			Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
+			Tenants: l.tenants, Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
 		})
 		if err != nil {
 			return err
@@ -264,7 +269,7 @@ func (l *life) openDoors() error {
 		n.native.Store(native)
 	}
 	c := n.cfg.redisConfig(n.log)
-	c.Cluster, c.Proxy, c.Heat = redisGate{l.gate, l.slots}, n.cfg.Proxy, l.heat
+	c.Cluster, c.Proxy, c.Heat, c.Tenants = redisGate{l.gate, l.slots}, n.cfg.Proxy, l.heat, l.tenants
 	front, err := redis.New(l.store, c)
 	if err != nil {
 		return err
@@ -307,6 +312,9 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 		if err := l.native.Shutdown(ctx); err != nil {
 			l.log.Warn("native clients were cut off", "err", err)
 		}
+	}
+	if l.tenants != nil {
+		l.tenants.Close()
 	}
 	l.tasks.Wait() // Coordinator and heir: nothing is decided or imported from here on.
 	l.life.CompareAndSwap(l, nil)

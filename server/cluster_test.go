@@ -58,6 +58,7 @@ type world struct {
 
 	replication, fabric string
 	halt                map[string]string // step at which migrations to a node halt
+	password            string
 }
 
 func newWorld(t *testing.T) *world {
@@ -101,7 +102,7 @@ func (w *world) config(name string) server.Config {
 	c.MemoryLimit = server.Budget{Bytes: 32 << 20}
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
-	c.Fabric = w.fabric
+	c.Fabric, c.RequirePass = w.fabric, w.password
 	c.MigrateHaltAt = w.halt[name]
 	if w.replication != "" {
 		c.Replication = w.replication

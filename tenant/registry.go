@@ -35,6 +35,8 @@ type Registry struct {
 
 	mu       sync.Mutex // for who changes:
 	accounts atomic.Pointer[map[string]*Account]
+	catalog  atomic.Pointer[Catalog] // as they were made from it
+	sweep    chan struct{}
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -43,7 +45,7 @@ type Registry struct {
 
 // Open reads the book, makes the tenants' databases, and follows the book from then on.
 func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*Registry, error) {
-	r := &Registry{book: book, st: st, log: log}
+	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1)}
 	r.accounts.Store(&map[string]*Account{})
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	changed := book.Changed()
@@ -52,6 +54,7 @@ func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*R
 		return nil, err
 	}
 	r.done.Go(func() { r.follow(changed) })
+	r.done.Go(r.sweepLoop)
 	return r, nil
 }
 
@@ -72,12 +75,29 @@ func (r *Registry) follow(changed <-chan struct{}) {
 		case <-changed:
 		}
 		changed = r.book.Changed()
-		for err := r.refresh(r.ctx); err != nil && r.ctx.Err() == nil; err = r.refresh(r.ctx) {
-			r.log.Warn("the tenants could not be read; it is tried again", "error", err)
-			select {
-			case <-r.ctx.Done():
-			case <-time.After(followPause):
-			}
+		r.until("the tenants could not be read; it is tried again", func() error { return r.refresh(r.ctx) })
+	}
+}
+
+// sweepLoop empties what deleted tenants have left, which may take its time.
+func (r *Registry) sweepLoop() {
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-r.sweep:
+		}
+		r.until("a deleted tenant's data could not be deleted; it is tried again", r.dropGone)
+	}
+}
+
+// until does something until it works.
+func (r *Registry) until(otherwise string, f func() error) {
+	for err := f(); err != nil && r.ctx.Err() == nil; err = f() {
+		r.log.Warn(otherwise, "error", err)
+		select {
+		case <-r.ctx.Done():
+		case <-time.After(followPause):
 		}
 	}
 }
@@ -109,7 +129,12 @@ func (r *Registry) refresh(ctx context.Context) error {
 			a.gone.Store(true)
 		}
 	}
-	return r.dropGone(&c)
+	r.catalog.Store(&c)
+	select {
+	case r.sweep <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 func (r *Registry) openDatabases(t *Tenant) error {
@@ -123,7 +148,8 @@ func (r *Registry) openDatabases(t *Tenant) error {
 
 // dropGone empties what deleted tenants have left. A database that is not given out yet, by what the
 // catalog says, is one of a tenant that this node will hear of.
-func (r *Registry) dropGone(c *Catalog) error {
+func (r *Registry) dropGone() error {
+	c := r.catalog.Load()
 	theirs := map[int]bool{}
 	for _, t := range c.Tenants {
 		for n := range t.Databases {
@@ -134,7 +160,7 @@ func (r *Registry) dropGone(c *Catalog) error {
 		if db >= c.Next || theirs[db] {
 			continue
 		}
-		if err := r.st.DropPrivate(db); err != nil {
+		if err := r.st.DropPrivate(r.ctx, db); err != nil {
 			return fmt.Errorf("empty database %d of a tenant that was deleted: %w", db, err)
 		}
 	}

@@ -101,7 +101,7 @@ func (c *Cache) watch(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
 	from := c.Snapshot().Revision + 1
-	for resp := range c.store.client.Watch(ctx, c.store.prefix, clientv3.WithPrefix(), clientv3.WithRev(from)) {
+	for resp := range c.store.client.Watch(ctx, c.store.prefix, clientv3.WithRange(c.store.prefix+books), clientv3.WithRev(from)) {
 		if resp.CompactRevision != 0 {
 			return errCompacted
 		}

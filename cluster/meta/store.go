@@ -83,7 +83,7 @@ func (s *Store) Read(ctx context.Context) (*Snapshot, error) {
 
 // pairStore is what reads and transactions need of etcd.
 type pairStore interface {
-	// all returns the pairs below a prefix as of now.
+	// all returns the pairs below a prefix as of now, but for books.
 	all(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, int64, error)
 	// commit does all of the operations if all comparisons hold, or nothing.
 	commit(ctx context.Context, ifs []clientv3.Cmp, ops []clientv3.Op) (done bool, revision int64, err error)
@@ -92,7 +92,7 @@ type pairStore interface {
 type etcdPairs struct{ client *clientv3.Client }
 
 func (e etcdPairs) all(ctx context.Context, prefix string) ([]*mvccpb.KeyValue, int64, error) {
-	resp, err := e.client.Get(ctx, prefix, clientv3.WithPrefix())
+	resp, err := e.client.Get(ctx, prefix, clientv3.WithRange(prefix+books))
 	if err != nil {
 		return nil, 0, err
 	}

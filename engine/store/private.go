@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"sync/atomic"
@@ -92,12 +93,12 @@ func (st *Store) OpenPrivate(db int) error {
 }
 
 // DropPrivate empties a private database for good; see Truncate.
-func (st *Store) DropPrivate(db int) error {
+func (st *Store) DropPrivate(ctx context.Context, db int) error {
 	switch {
 	case !st.hasPrivate(db):
 		return nil
 	case st.opts.Cluster:
-		err := st.deleteAll(db, db+1)
+		err := st.deleteAll(ctx, db, db+1)
 		if err == nil {
 			st.tables.forget(db)
 		}

@@ -44,7 +44,7 @@ func TestPrivateDatabasesKeepApartWhatTheyHold(t *testing.T) {
 		if get(t, ss, 0, "k") != "(absent)" || get(t, ss, private, "k") != "first" {
 			t.Error("emptying all databases spares private ones, and no others")
 		}
-		if err := st.DropPrivate(private); err != nil {
+		if err := st.DropPrivate(t.Context(), private); err != nil {
 			t.Fatal(err)
 		}
 		openPrivate(t, st, private)
@@ -67,7 +67,7 @@ func TestPrivateDatabasesAreThereAfterARestart(t *testing.T) {
 				openPrivate(t, st, private+n)
 				put(t, ss, private+n, "k", strings.Repeat("x", 10+n), 0)
 			}
-			if err := st.DropPrivate(private + 7); err != nil {
+			if err := st.DropPrivate(t.Context(), private + 7); err != nil {
 				t.Fatal(err)
 			}
 			if snapshot {
@@ -117,7 +117,7 @@ func TestANodeOfAClusterTakesRecordsOfPrivateDatabasesThatItHasNotHeardOf(t *tes
 	if got := get(t, ss, private+5, "k"); got != "v" {
 		t.Errorf("after a restart the record is %q", got)
 	}
-	if err := st.DropPrivate(private + 5); err != nil {
+	if err := st.DropPrivate(t.Context(), private + 5); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, ss, private+5, "k"); got != "(absent)" {

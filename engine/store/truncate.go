@@ -22,7 +22,7 @@ var errClusterSwap = errors.New("databases cannot be swapped in a cluster: their
 // StartTruncate, and is not to be called between Begin and End.
 func (st *Store) Truncate(db int) error {
 	if st.opts.Cluster {
-		return st.deleteAll(db, db+1)
+		return st.deleteAll(context.Background(), db, db+1)
 	}
 	return st.dropTables(func(d *databases) { d.set(db, st.tables.fresh()) })
 }
@@ -30,7 +30,7 @@ func (st *Store) Truncate(db int) error {
 // TruncateAll is Truncate of all databases but private ones.
 func (st *Store) TruncateAll() error {
 	if st.opts.Cluster {
-		return st.deleteAll(0, len(st.tables.byDB))
+		return st.deleteAll(context.Background(), 0, len(st.tables.byDB))
 	}
 	below := st.log.OldestOpen()
 	err := st.dropTables(func(d *databases) {
@@ -81,8 +81,8 @@ func (st *Store) checkClusterTables() error {
 
 // deleteAll deletes all keys of the databases from first to below end, once no
 // import is under way: what it brings would come after the deletion.
-func (st *Store) deleteAll(first, end int) error {
-	ctx, stop := context.WithCancel(context.Background())
+func (st *Store) deleteAll(ctx context.Context, first, end int) error {
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(st.ctx, stop)()
 	if err := st.imports.wait(ctx); err != nil {
