@@ -8,9 +8,13 @@ import (
 	"github.com/ostrodb/ostro/tenant"
 )
 
-// openTenants reads who shares a server on its own.
+// openTenants reads who shares a server on its own. Without a directory they end with it, as does what they have.
 func (n *Node) openTenants(st *store.Store) error {
-	book, err := tenant.OpenFile(filepath.Join(n.cfg.Dir, "tenants.json"))
+	path := ""
+	if n.cfg.Dir != "" {
+		path = filepath.Join(n.cfg.Dir, "tenants.json")
+	}
+	book, err := tenant.OpenFile(path)
 	if err != nil {
 		return err
 	}
@@ -19,5 +23,13 @@ func (n *Node) openTenants(st *store.Store) error {
 		return err
 	}
 	n.tenants.Store(tenants)
+	return nil
+}
+
+// Tenants returns what tenants use, once clients are served.
+func (n *Node) Tenants() []tenant.Usage {
+	if r := n.tenants.Load(); r != nil {
+		return r.Usage()
+	}
 	return nil
 }

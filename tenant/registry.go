@@ -112,16 +112,20 @@ func (r *Registry) refresh(ctx context.Context) error {
 	}
 	was := *r.accounts.Load()
 	next := make(map[string]*Account, len(c.Tenants))
+	var databases []int
 	for name, t := range c.Tenants {
 		a := was[name]
 		if a == nil || a.Tenant().First != t.First { // Another one of the same name.
 			a = &Account{weigh: r.weigh}
 		}
-		if err := r.openDatabases(&t); err != nil {
-			return err
+		for n := range t.Databases {
+			databases = append(databases, t.First+n)
 		}
 		a.tenant.Store(&t)
 		next[name] = a
+	}
+	if err := r.st.OpenPrivate(databases...); err != nil {
+		return fmt.Errorf("make the tenants' databases: %w", err)
 	}
 	r.accounts.Store(&next)
 	for name, a := range was {
@@ -133,15 +137,6 @@ func (r *Registry) refresh(ctx context.Context) error {
 	select {
 	case r.sweep <- struct{}{}:
 	default:
-	}
-	return nil
-}
-
-func (r *Registry) openDatabases(t *Tenant) error {
-	for n := range t.Databases {
-		if err := r.st.OpenPrivate(t.First + n); err != nil {
-			return fmt.Errorf("make the databases of tenant %s: %w", t.Name, err)
-		}
 	}
 	return nil
 }

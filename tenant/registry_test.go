@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -205,5 +206,32 @@ func TestNamesAndLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 	if c.Next != 0 && len(c.Tenants) > 0 {
 		t.Error("what was refused left something behind")
+	}
+}
+
+func TestAnIdleTenantCostsLittle(t *testing.T) {
+	file, _ := OpenFile("")
+	r := newRegistry(t, file, newStore(t))
+	const many = 2000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	edit(t, r, func(c *Catalog) error {
+		for n := range many {
+			if err := c.Create(fmt.Sprint("tenant", n), Wish{Password: text("x")}, at(1)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / many; each > 8<<10 {
+		t.Errorf("an idle tenant takes %d bytes", each)
+	} else {
+		t.Logf("an idle tenant takes %d bytes", each)
+	}
+	if n := len(r.Usage()); n != many {
+		t.Errorf("%d tenants", n)
 	}
 }

@@ -71,25 +71,48 @@ func (ts *tables) unheard(id record.TableID) *table {
 	if t := (*ts.live.Load())[id]; t != nil {
 		return t
 	}
-	next := ts.private.open()
-	next[int(id)] = newTable(id, ts.shares)
-	ts.private.become(next)
-	ts.relist()
-	return next[int(id)]
+	return ts.hear(int(id))[0]
 }
 
-// OpenPrivate makes a private database, if it is not there.
-func (st *Store) OpenPrivate(db int) error {
+// hear opens private databases of a cluster. The caller holds mu.
+func (ts *tables) hear(dbs ...int) (tables []*table) {
+	next := ts.private.open()
+	for _, db := range dbs {
+		if next[db] == nil {
+			next[db] = newTable(record.TableID(db), ts.shares)
+		}
+		tables = append(tables, next[db])
+	}
+	ts.private.become(next)
+	ts.relist()
+	return tables
+}
+
+// OpenPrivate makes those of some private databases that are not there.
+func (st *Store) OpenPrivate(dbs ...int) error {
+	var missing []int
+	for _, db := range dbs {
+		if !isPrivate(db) {
+			return fmt.Errorf("%d is no number of a private database: they are %d to %d", db, FirstPrivate, FirstPrivate+MaxPrivate-1)
+		}
+		if !st.hasPrivate(db) {
+			missing = append(missing, db)
+		}
+	}
 	switch {
-	case !isPrivate(db):
-		return fmt.Errorf("%d is no number of a private database: they are %d to %d", db, FirstPrivate, FirstPrivate+MaxPrivate-1)
-	case st.opts.Cluster:
-		st.tables.unheard(record.TableID(db))
+	case len(missing) == 0:
 		return nil
-	case st.hasPrivate(db):
+	case st.opts.Cluster:
+		st.tables.mu.Lock()
+		defer st.tables.mu.Unlock()
+		st.tables.hear(missing...)
 		return nil
 	}
-	return st.changeTables(func(d *databases) { d.private[db] = st.tables.fresh() })
+	return st.changeTables(func(d *databases) {
+		for _, db := range missing {
+			d.private[db] = st.tables.fresh()
+		}
+	})
 }
 
 // DropPrivate empties a private database for good; see Truncate.

@@ -15,10 +15,8 @@ const private = store.FirstPrivate
 
 func openPrivate(t *testing.T, st *store.Store, dbs ...int) {
 	t.Helper()
-	for _, db := range dbs {
-		if err := st.OpenPrivate(db); err != nil {
-			t.Fatal(err)
-		}
+	if err := st.OpenPrivate(dbs...); err != nil {
+		t.Fatal(err)
 	}
 }
 

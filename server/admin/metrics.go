@@ -95,6 +95,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, nicMetrics)
 	describe(out, replicaMetrics)
 	describe(out, clusterMetrics)
+	for _, m := range tenantMetrics {
+		out <- m.desc
+	}
 	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, replyDesc, buildDesc, readyDesc} {
 		out <- d
 	}
@@ -124,6 +127,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		if m, ok := n.Native(); ok {
 			collect(out, nativeMetrics, &m)
 		}
+	}
+	if n, has := c.node.(tenantNode); has {
+		collectTenants(out, n.Tenants())
 	}
 	if n, has := c.node.(nicNode); has {
 		if m, ok := n.NIC(); ok {

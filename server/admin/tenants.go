@@ -1,0 +1,38 @@
+package admin
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/ostrodb/ostro/tenant"
+)
+
+// tenantNode is shared by tenants.
+type tenantNode interface{ Tenants() []tenant.Usage }
+
+func ofTenant(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("ostro_tenant_"+name, help, []string{"tenant"}, nil)
+}
+
+// tenantMetrics carry the label "tenant".
+var tenantMetrics = []struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(u *tenant.Usage) int64
+}{
+	{ofTenant("bytes", "Bytes that the tenant's records take."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Bytes }},
+	{ofTenant("keys", "Keys of the tenant."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Keys }},
+	{ofTenant("connections", "Connections of the tenant, native sessions among them."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Connections }},
+	{ofTenant("waiting", "Operations of the tenant that wait for a disk or another node."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Waiting }},
+	{ofTenant("operations_total", "Operations that the tenant began."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.Operations }},
+	{ofTenant("refused_total", "What was refused because of the tenant's limits."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.Refused }},
+	{ofTenant("input_bytes_total", "Bytes received from the tenant's clients."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.BytesIn }},
+	{ofTenant("output_bytes_total", "Bytes sent to the tenant's clients."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.BytesOut }},
+}
+
+func collectTenants(out chan<- prometheus.Metric, all []tenant.Usage) {
+	for i := range all {
+		for _, m := range tenantMetrics {
+			out <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.read(&all[i])), all[i].Name)
+		}
+	}
+}
