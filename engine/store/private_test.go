@@ -65,7 +65,7 @@ func TestPrivateDatabasesAreThereAfterARestart(t *testing.T) {
 				openPrivate(t, st, private+n)
 				put(t, ss, private+n, "k", strings.Repeat("x", 10+n), 0)
 			}
-			if err := st.DropPrivate(t.Context(), private + 7); err != nil {
+			if err := st.DropPrivate(t.Context(), private+7); err != nil {
 				t.Fatal(err)
 			}
 			if snapshot {
@@ -115,7 +115,7 @@ func TestANodeOfAClusterTakesRecordsOfPrivateDatabasesThatItHasNotHeardOf(t *tes
 	if got := get(t, ss, private+5, "k"); got != "v" {
 		t.Errorf("after a restart the record is %q", got)
 	}
-	if err := st.DropPrivate(t.Context(), private + 5); err != nil {
+	if err := st.DropPrivate(t.Context(), private+5); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, ss, private+5, "k"); got != "(absent)" {
