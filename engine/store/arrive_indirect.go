@@ -8,6 +8,9 @@ import (
 // for, by an operation or in the background, before Finish.
 func (a *Arrival) Indirections() int64 { return a.cold.count() }
 
+// AllPulled tells whether every range was pulled: what is not there is known of, or does not exist.
+func (a *Arrival) AllPulled() bool { return len(*a.waiting.left.Load()) == 0 }
+
 // ColdSegments lists the segments of the source's log that indirections have named.
 func (a *Arrival) ColdSegments() []record.SegmentID {
 	if a.cold == nil {

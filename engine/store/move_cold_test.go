@@ -227,9 +227,7 @@ func arriveCold(t *testing.T, source *store.Store, ss *store.Session) (*store.Se
 		}
 	}
 	a.Pulled(everyPlace)
-	passed := make(chan struct{})
-	st.AfterGuards(func() { close(passed) })
-	<-passed
+	await(t, "all was pulled", a.AllPulled)
 	return session(t, st), a, ask
 }
 

@@ -73,12 +73,16 @@ func (ss *Session) PullSegment(from *ReadSegment, ranges []Range, at PullCursor,
 		}
 		at = PullCursor{}
 		off += uint32(p.Length())
+		g.left -= p.Length() / passedShare
 		if g.left <= 0 && off < uint32(len(b)) {
 			return PullCursor{At: uint64(off)}, OK
 		}
 	}
 	return PullCursor{}, OK
 }
+
+// passedShare is how much less of a pull an entry takes that is only looked at.
+const passedShare = 8
 
 // segmentGiver gives what one call of PullSegment gives.
 type segmentGiver struct {
