@@ -55,9 +55,7 @@ func (p *pulls) settle(ctx context.Context) error {
 	if p.m.arrival.Indirections() == 0 {
 		return nil
 	}
-	if err := p.open(); err != nil {
-		return err
-	}
+	p.discard() // Their memory is for others now.
 	one, err := p.puller()
 	if err != nil {
 		return err

@@ -126,7 +126,7 @@ func (a *Arrival) NewWorker() (*ImportWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &ImportWorker{ss: ss, owns: a.owns, live: a}
+	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side}
 	a.workers = append(a.workers, w)
 	a.sides = append(a.sides, side)
 	return w, nil
@@ -193,21 +193,27 @@ func (a *Arrival) End() {
 	if in := a.cold; in != nil {
 		a.st.AfterGuards(in.ix.Close) // Somebody may be looking there.
 	}
-	ended, end := context.WithCancel(context.Background())
-	end()
 	for _, s := range a.sides {
-		_ = s.Close(ended) // It does not wait.
+		closeSoon(s)
 	}
 	a.sides = nil
 }
 
-// leave ends a worker.
+// closeSoon closes a side and does not wait until it is part of the log.
+func closeSoon(s *hlog.Side) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	_ = s.Close(ended)
+}
+
+// leave ends a worker. Its side takes no memory for what will never come; Adopt waits for it.
 func (a *Arrival) leave(w *ImportWorker) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i := slices.Index(a.workers, w); i >= 0 {
 		a.workers = slices.Delete(a.workers, i, i+1)
 		w.retire()
+		closeSoon(w.side)
 	}
 }
 
