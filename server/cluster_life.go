@@ -254,7 +254,7 @@ func (l *life) openDoors() error {
 	n := l.node
 	if n.cfg.Native {
 		native, err := session.New(l.store, session.Options{
-			Gate: nativeGate{l.gate}, Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
+			Gate: nativeGate{l.gate}, Check: n.cfg.ownershipCheck(), Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
 			Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
 		})
 		if err != nil {
