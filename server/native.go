@@ -19,7 +19,7 @@ func (n *Node) startNative(st *store.Store) (err error) {
 		return nil
 	}
 	o := session.Options{
-		Check: n.cfg.ownershipCheck(),
+		Check:    n.cfg.ownershipCheck(),
 		Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode, Node: "alone", MaxSessions: n.cfg.MaxClients,
 		Logger: n.log.With("part", "native"),
 	}
