@@ -57,6 +57,7 @@ type world struct {
 	first int // how many nodes share the keys at first
 
 	replication, fabric string
+	ownership           string            // how ownership is checked, if not as usual
 	halt                map[string]string // step at which migrations to a node halt
 }
 
@@ -103,6 +104,9 @@ func (w *world) config(name string) server.Config {
 	c.ClusterMinNodes = w.first
 	c.Fabric = w.fabric
 	c.MigrateHaltAt = w.halt[name]
+	if w.ownership != "" {
+		c.OwnershipCheck = w.ownership
+	}
 	if w.replication != "" {
 		c.Replication = w.replication
 	}
