@@ -10,8 +10,8 @@ import (
 	"github.com/ostrodb/ostro/bench/workload"
 )
 
-// load is a closed loop of RESP clients: each connection sends a pipeline of
-// requests, waits for all replies, sends the next. One thread drives all
+// load is a closed loop of clients: each connection sends a pipeline of RESP
+// commands, or a native batch, waits for all replies, sends the next. One thread drives all
 // connections through epoll, with one buffer to read into and requests that
 // are built before, so that on a machine shared with the server the server is
 // what is measured.
@@ -63,8 +63,20 @@ const (
 )
 
 // door is a server, and the hash tag of the keys that it serves; without one it
-// serves all.
-type door struct{ addr, tag string }
+// serves all. What goes through a native one is made by newBatches.
+type door struct {
+	addr, tag string
+	native    bool
+}
+
+// dial opens a connection through the door, with requests of its own.
+func (d door) dial(ring *requests) (int, *requests, error) {
+	if d.native {
+		return dialNative(d.addr, ring)
+	}
+	fd, err := dialFD(d.addr)
+	return fd, ring.copyWithTag(d.tag), err
+}
 
 // dialLoad opens clients connections to a server.
 func dialLoad(addr string, clients, pipeline int, ring *requests) (*load, error) {
@@ -84,7 +96,7 @@ func dialDoors(doors []door, clients, pipeline int, ring *requests) (*load, erro
 	}
 	for i := range clients {
 		d := doors[i%len(doors)]
-		fd, err := dialFD(d.addr)
+		fd, own, err := d.dial(ring)
 		if err != nil {
 			l.close()
 			return nil, fmt.Errorf("connect client %d to %s: %w", i+1, d.addr, err)
@@ -92,7 +104,7 @@ func dialDoors(doors []door, clients, pipeline int, ring *requests) (*load, erro
 		// Connections start at different places of the ring, so that they do
 		// not all write at once when the mix has few writes.
 		at := i * len(ring.slots) / clients / pipeline * pipeline
-		l.conns = append(l.conns, loadConn{fd: fd, ring: ring.copyWithTag(d.tag), at: at})
+		l.conns = append(l.conns, loadConn{fd: fd, ring: own, at: at, replies: replies{frames: d.native}})
 		ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}
 		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &ev); err != nil {
 			l.close()
@@ -115,6 +127,10 @@ func dialFD(addr string) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	return takeFD(c)
+}
+
+func takeFD(c net.Conn) (int, error) {
 	defer c.Close()
 	f, err := c.(*net.TCPConn).File()
 	if err != nil {

@@ -14,6 +14,8 @@ type replies struct {
 	fails uint64
 	first string // error that came first
 	odd   bool   // something came that nobody asked for
+	// frames: the stream is native, and line holds a frame that has not come whole.
+	frames bool
 }
 
 // longestLine is more than any first line that counts.
@@ -21,6 +23,9 @@ const longestLine = 4096
 
 // feed takes the next bytes and returns how many replies ended in them.
 func (r *replies) feed(b []byte) int {
+	if r.frames {
+		return r.feedFrames(b)
+	}
 	done := 0
 	if r.skip > 0 {
 		n := min(r.skip, len(b))
@@ -78,9 +83,7 @@ func (r *replies) begin(line []byte) int {
 		r.nulls++
 		return 0
 	case '-':
-		if r.fails++; r.fails == 1 {
-			r.first = string(bytes.TrimSpace(line[1:]))
-		}
+		r.fail(string(bytes.TrimSpace(line[1:])))
 		return 0
 	default:
 		r.odd = true

@@ -17,6 +17,8 @@ type requests struct {
 	keys  workload.Encoding
 	// wait is how many replicas each write is followed by a WAIT for; 0: no WAIT.
 	wait int
+	// frames are where native batches begin; none of RESP commands.
+	frames []int
 }
 
 // slot is one operation in the ring: a command, or two for a
@@ -42,7 +44,7 @@ func newRequests(mix workload.Mix, keys workload.Encoding, value []byte, pipelin
 	if mix.Insert > 0 {
 		return nil, fmt.Errorf("%s inserts records, which this load cannot number over several connections; choose another workload", mix.Name)
 	}
-	n := (slotsAtLeast + pipeline - 1) / pipeline * pipeline
+	n := slotsFor(pipeline)
 	r := &requests{keys: keys, wait: wait}
 	for _, op := range mix.Deck(n, seed) {
 		s := slot{from: len(r.bytes)}
@@ -65,6 +67,9 @@ func newRequests(mix workload.Mix, keys workload.Encoding, value []byte, pipelin
 	}
 	return r, nil
 }
+
+// slotsFor is how long a ring is.
+func slotsFor(pipeline int) int { return (slotsAtLeast + pipeline - 1) / pipeline * pipeline }
 
 // command appends a command with a key and perhaps a value.
 func (r *requests) command(s *slot, name string, value []byte) {

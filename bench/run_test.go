@@ -197,6 +197,10 @@ func TestMistakesAreSaidInOneSentence(t *testing.T) {
 		{[]string{"hyperloop", "--sizes", "4"}, "8 to 65536"},
 		{[]string{"hyperloop", "--window", "64", "--slots", "8"}, "--slots at least --window"},
 		{[]string{"hyperloop", "--realtime", "1"}, "2 to 99, or 0"},
+		{[]string{"shadowfax", "--parts", "all"}, "use sessions, ownership"},
+		{[]string{"shadowfax", "--ranges", "4096"}, "at most 2048"},
+		{[]string{"shadowfax", "--memory", "2"}, "a share above 0"},
+		{[]string{"shadowfax", "--cold", "warm"}, "this version can do"},
 	} {
 		_, err := run(t, c.args...)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {

@@ -251,7 +251,7 @@ func (f tailwindFlags) stage(ctx context.Context, mode string) (*stage, error) {
 			c.stop()
 			return nil, err
 		}
-		s.doors = append(s.doors, door{n.Redis, tag})
+		s.doors = append(s.doors, door{addr: n.Redis, tag: tag})
 	}
 	return s, nil
 }

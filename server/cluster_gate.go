@@ -106,6 +106,7 @@ func (g *gate) publish(s *meta.Snapshot) {
 func (g *gate) route(s *meta.Snapshot) {
 	native := nativeRouting(g.self, s, g.shown)
 	native.Sample = g.sample
+	native.Follow(g.native.Load())
 	g.native.Store(native)
 	g.redis.Store(redisRouting(g.self, s, redis.RoutingState{
 		Epoch: uint64(s.Revision), Recovering: g.shown, Expected: g.expected, Sample: g.sample, Copies: copies(g.self, s),

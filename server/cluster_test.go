@@ -57,10 +57,11 @@ type world struct {
 	first int // how many nodes share the keys at first
 
 	replication, fabric string
+	ownership           string            // how ownership is checked, if not as usual
 	halt                map[string]string // step at which migrations to a node halt
 	password            string
-	memory              server.Size       // of each node; 0: enough for all
-	wide                int               // bytes that values have more
+	memory              server.Size // of each node; 0: enough for all
+	wide                int         // bytes that values have more
 }
 
 func newWorld(t *testing.T) *world {
@@ -109,6 +110,9 @@ func (w *world) config(name string) server.Config {
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass = w.fabric, w.password
 	c.MigrateHaltAt = w.halt[name]
+	if w.ownership != "" {
+		c.OwnershipCheck = w.ownership
+	}
 	if w.replication != "" {
 		c.Replication = w.replication
 	}

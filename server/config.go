@@ -67,6 +67,7 @@ type Config struct {
 	MigratePullBytes  Size          // how much one pull of a migration brings
 	MigratePartitions int           // pulls of a migration that are under way at a time
 	MigrateRate       Size          // bytes per second that a migration to this node takes at most; 0: no limit
+	OwnershipCheck    string        // views, keys: how native sessions find out whether keys are this node's
 	MigrateHaltAt     string        // for tests: a step at which migrations to this node halt
 
 	// Operations.
@@ -99,6 +100,7 @@ func Default() Config {
 
 		Replication:     "one-sided",
 		Native:          true,
+		OwnershipCheck:  "views",
 		ClusterReplicas: 3,
 		HoldUp:          10 * time.Second,
 		ClusterLease:    2 * time.Second,

@@ -19,6 +19,7 @@ func (n *Node) startNative(st *store.Store) (err error) {
 		return nil
 	}
 	o := session.Options{
+		Check:    n.cfg.ownershipCheck(),
 		Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode, Node: "alone", MaxSessions: n.cfg.MaxClients,
 		Tenants: n.tenants.Load(),
 		Logger:  n.log.With("part", "native"),
@@ -48,6 +49,14 @@ func (n *Node) serveNative(native *session.Server, l net.Listener) {
 	if err := native.Serve(l); !errors.Is(err, session.ErrStopped) {
 		n.log.Error("the native port has closed", "addr", l.Addr().String(), "err", err)
 	}
+}
+
+// ownershipCheck is the setting of that name as the front door knows it.
+func (c *Config) ownershipCheck() session.Check {
+	if c.OwnershipCheck == "keys" {
+		return session.ByKeys
+	}
+	return session.ByViews
 }
 
 // stopNative lets native clients have their answers.

@@ -89,6 +89,7 @@ func (c *Config) Settings() []Setting {
 		{cluster, "proxy", "forward commands for other nodes' keys, for clients that do not know clusters", false, boolValue{&c.Proxy}},
 		{cluster, "native", "serve native clients on the cluster port", false, boolValue{&c.Native}},
 		{cluster, "native-port", "port for native clients of a server on its own; 0: none", false, intValue{&c.NativePort}},
+		{cluster, "ownership-check", "how a batch of a native client is accepted: by its view, one comparison of integers, or by keys, each looked up, which costs more and is there to compare", false, choiceValue{&c.OwnershipCheck, []string{"views", "keys"}}},
 		{cluster, "cluster-replicas", "of a new cluster: how many copies of everything there are, the owner's included", false, intValue{&c.ClusterReplicas}},
 		{cluster, "cluster-min-nodes", "of a new cluster: how many nodes must be there before they share the keys; 0: those that come within a few seconds", false, intValue{&c.ClusterMinNodes}},
 		{cluster, "cluster-lease", "of a new cluster: how long a silent node counts as alive", false, durationValue{&c.ClusterLease}},

@@ -7,9 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/ostrodb/ostro/server"
 )
 
 // devFlags are what a developer decides about a cluster on one machine.
@@ -24,6 +27,7 @@ type devFlags struct {
 	proxy       bool
 	lease       time.Duration
 	logLevel    string
+	set         []string // settings of the nodes, key=value
 	json        bool
 	given       func(string) bool // whether a flag was given
 }
@@ -47,6 +51,7 @@ It is for development: one machine is one machine. For a real cluster run
   ostro cluster dev --replication rpc               copies made by the backups' CPUs, to compare
   ostro cluster dev --fabric tcp                    no NIC process
   ostro cluster dev --respawn=false                 a node that dies stays dead
+  ostro cluster dev --set memory-limit=256MB        a setting of ` + "`ostro server`" + `, for all nodes
   ostro cluster dev --json                          events for machines, one a line`,
 		Args: takes(0, 0, "no arguments; the number of nodes is given with --nodes"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,6 +70,7 @@ It is for development: one machine is one machine. For a real cluster run
 	cmd.Flags().BoolVar(&f.proxy, "proxy", false, "let every node answer for all keys, for clients that do not know clusters")
 	cmd.Flags().DurationVar(&f.lease, "lease", 2*time.Second, "of a new cluster: how long a silent node counts as alive")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "of the nodes: debug, info, warn or error")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "a setting of the nodes as key=value, such as memory-limit=256MB; see ostro server --help")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print events as JSON, one a line")
 	_ = cmd.MarkFlagDirname("dir")
 	return cmd
@@ -82,6 +88,22 @@ func (f *devFlags) check() error {
 		return usagef("--fabric is %q; it is auto, shm or tcp", f.fabric)
 	case f.realtime < 0 || f.realtime > 99:
 		return usagef("--nic-realtime is %d; it is a priority from 1 to 99, or 0 for none", f.realtime)
+	}
+	return f.checkSettings()
+}
+
+// checkSettings finds mistakes in --set here, and not in the logs of nodes that do not start.
+func (f *devFlags) checkSettings() error {
+	c := server.Default()
+	for _, text := range f.set {
+		key, value, ok := strings.Cut(text, "=")
+		i := slices.IndexFunc(c.Settings(), func(s server.Setting) bool { return s.Key == key })
+		if !ok || i < 0 {
+			return usagef("--set %s: write it as key=value, with a setting that `ostro server --help` lists", text)
+		}
+		if err := c.Settings()[i].Set(value); err != nil {
+			return usagef("--set %s: %v", text, err)
+		}
 	}
 	return nil
 }

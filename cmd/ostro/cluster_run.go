@@ -168,6 +168,10 @@ func (d *devCluster) nodeArgs(n clusterNode) []string {
 	if d.fabric != "" {
 		args = append(args, "--fabric", d.fabric)
 	}
+	for _, text := range d.flags.set {
+		key, value, _ := strings.Cut(text, "=")
+		args = append(args, "--"+key+"="+value) // The last one counts.
+	}
 	return args
 }
 

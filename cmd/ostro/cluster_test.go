@@ -155,3 +155,18 @@ func TestOrdersReachAClusterInADirectoryWithALongName(t *testing.T) {
 		t.Fatalf("a node that was to be forgotten is there: %v", got)
 	}
 }
+
+func TestSettingsOfNodesAreCheckedBeforeTheyStart(t *testing.T) {
+	for text, want := range map[string]string{
+		"ownership-check=keys": "",
+		"memory-limit=64MB":    "",
+		"memory-limit":         "key=value",
+		"memory=64MB":          "key=value",
+		"ownership-check=both": "is not one of views, keys",
+	} {
+		f := devFlags{nodes: 3, port: 7000, replication: "one-sided", fabric: "auto", set: []string{text}}
+		if err := f.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("--set %s: %v, want %q", text, err, want)
+		}
+	}
+}

@@ -32,6 +32,10 @@ type Routing struct {
 	View view.ViewID
 	// Owned is what the node owns in that view.
 	Owned view.Ranges
+	// Gained is the view in which the node last got places that it had not had before. Of what it
+	// owns now it has owned everything since, so batches of that view and later ones were made for
+	// places that nobody else has had meanwhile. Only ByKeys looks at it.
+	Gained view.ViewID
 	// Arriving are those of Owned whose records are not all here yet. Operations
 	// on them wait; all others go on.
 	Arriving view.Ranges
@@ -41,9 +45,13 @@ type Routing struct {
 	Map *wire.Map
 }
 
-// all tells whether every place may be served at once.
-func (r *Routing) all() bool {
-	return len(r.Arriving) == 0 && len(r.Owned) == 1 && r.Owned[0] == view.Whole
+// Follow fills in Gained of a routing that comes after another one of the same node, or is its
+// first. If views lie between the two, a place may have gone and come back.
+func (r *Routing) Follow(before *Routing) {
+	r.Gained = r.View
+	if before != nil && (r.View == before.View || r.View == before.View+1 && before.Owned.Covers(r.Owned)) {
+		r.Gained = before.Gained
+	}
 }
 
 // alone is the gate of a node that owns everything and needs nobody's leave.
@@ -52,8 +60,9 @@ type alone struct{ routing Routing }
 // Alone returns the gate of a single node: it owns everything, in view 1, for ever.
 func Alone() Gate {
 	return &alone{Routing{
-		View:  1,
-		Owned: view.RangesOf(view.Whole),
+		View:   1,
+		Gained: 1,
+		Owned:  view.RangesOf(view.Whole),
 		Map: &wire.Map{
 			Revision: 1,
 			Nodes:    []wire.Node{{ID: "alone", View: 1}},

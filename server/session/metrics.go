@@ -8,13 +8,14 @@ type Metrics struct {
 	Open                      int64 // connections now
 	Batches, Stale            int64 // accepted, and rejected for their view
 	Operations, Waited, Moved int64 // of them, those that waited alone, and those sent elsewhere
+	Waiting                   int64 // operations that wait now
 	Repeated                  int64 // answered from what was remembered
 	Held                      int64 // rounds that waited to become durable
 	Rounds                    int64
 }
 
 type counters struct {
-	sessions, batches, stale, operations, waited, moved, repeated, held, rounds atomic.Int64
+	sessions, batches, stale, operations, waited, waiting, moved, repeated, held, rounds atomic.Int64
 }
 
 // Metrics takes stock.
@@ -27,6 +28,6 @@ func (s *Server) Metrics() Metrics {
 		Sessions: c.sessions.Load(), Open: int64(open),
 		Batches: c.batches.Load(), Stale: c.stale.Load(),
 		Operations: c.operations.Load(), Waited: c.waited.Load(), Moved: c.moved.Load(),
-		Repeated: c.repeated.Load(), Held: c.held.Load(), Rounds: c.rounds.Load(),
+		Waiting: c.waiting.Load(), Repeated: c.repeated.Load(), Held: c.held.Load(), Rounds: c.rounds.Load(),
 	}
 }

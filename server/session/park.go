@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/wire"
 )
@@ -17,7 +18,7 @@ type park struct {
 	op       wire.Op
 	fetch    *store.Fetch // nil: it waits for records to arrive
 	deadline time.Time
-	waits    bool // not run again, or waits once more
+	waits    bool // since its last attempt
 }
 
 // park lets the operation under way wait for f, or for its records to arrive if f is nil.
@@ -30,8 +31,7 @@ func (w *worker) park(op *wire.Op, f *store.Fetch) {
 		}
 		p = w.newPark(op)
 	}
-	p.waits = true
-	p.fetch = f
+	p.fetch, p.waits = f, true
 	if f == nil {
 		w.arriving = append(w.arriving, p)
 		if len(w.arriving) == 1 {
@@ -47,6 +47,7 @@ func (w *worker) newPark(op *wire.Op) *park {
 	p.op.Key, p.op.Arg = bytes.Clone(op.Key), bytes.Clone(op.Arg)
 	p.c.wait(1)
 	w.tally.waited++
+	w.srv.count.waiting.Add(1)
 	return p
 }
 
@@ -90,21 +91,25 @@ func (w *worker) goOn() {
 	w.outs = w.outs[:0]
 }
 
-// again runs a parked operation. When its connection is gone, nobody is left to answer: it
-// need not run, and its client will send it again or not.
+// again runs a parked operation, after which it may wait once more.
 func (w *worker) again(p *park, err error) {
 	p.waits = false
-	defer func() {
-		if !p.waits {
-			p.c.proceed()
-		}
-	}()
+	w.retry(p, err)
+	if !p.waits {
+		w.srv.count.waiting.Add(-1)
+		p.c.proceed()
+	}
+}
+
+// retry is an attempt. When its connection is gone, nobody is left to answer: the operation need not
+// run, and its client will send it again or not.
+func (w *worker) retry(p *park, err error) {
 	if p.c.closed.Load() {
 		return
 	}
 	w.on = target{c: p.c, out: w.outFor(p.c), batch: p.batch, park: p}
 	switch {
-	case p.batch.View != uint64(w.routing.View):
+	case !w.accepts(view.ViewID(p.batch.View)):
 		w.tally.moved++
 		w.answer(&p.op, wire.Result{Status: wire.Moved})
 	case err != nil:

@@ -55,7 +55,7 @@ func (c *conn) release(out *buffer, err error) error {
 func (w *worker) begin() {
 	w.sess.Begin()
 	w.routing = w.srv.gate.Routing() // Under the guard; see Gate.
-	w.all = w.routing.all()
+	w.all = w.everything()
 	w.noting = w.gauge.Begin()
 }
 
@@ -119,11 +119,8 @@ func (w *worker) batch(c *conn, out *buffer, body []byte) error {
 	if err != nil {
 		return err
 	}
-	if view.ViewID(ops.View) != w.routing.View || ops.View == 0 {
-		w.tally.stale++
-		out.seal()
-		out.b = wire.AppendStale(out.b, wire.Stale{Number: ops.Number, View: w.routing.View})
-		out.b = wire.AppendMap(out.b, w.routing.Map)
+	if !w.accepts(view.ViewID(ops.View)) {
+		w.reject(out, &ops.Batch)
 		return nil
 	}
 	w.tally.batches++
@@ -196,11 +193,6 @@ func (w *worker) reads(i, n int) int {
 		i++
 	}
 	return i - from
-}
-
-// here tells whether k's record is served by this node and is all here.
-func (w *worker) here(k *store.Key) bool {
-	return w.all || w.routing.Owned.Contains(k.Place) && !w.routing.Arriving.Contains(k.Place)
 }
 
 func (w *worker) readBatch(from, n int) {

@@ -22,7 +22,7 @@ func (w *worker) scan(op *wire.Op) bool {
 		return true
 	}
 	places := view.RangesOf(view.Range{First: record.Place(s.First), Last: record.Place(s.Last)})
-	if !w.all && (!w.routing.Owned.Covers(places) || len(w.routing.Arriving.Intersect(places)) > 0) {
+	if !w.routing.Owned.Covers(places) || len(w.routing.Arriving.Intersect(places)) > 0 {
 		w.elsewhere(op, places)
 		return true
 	}

@@ -38,6 +38,8 @@ import (
 type Options struct {
 	// Gate tells what may be served; nil is Alone.
 	Gate Gate
+	// Check is how ownership is checked: ByViews, or ByKeys to compare.
+	Check Check
 	// Heat, if there is one, is told which slots are used.
 	Heat *balance.Meter
 	// Password is what the operator's clients must give; empty: none is asked for.

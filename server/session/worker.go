@@ -30,7 +30,7 @@ type worker struct {
 
 	// The round.
 	routing *Routing
-	all     bool // every place may be served
+	all     bool // every key of a batch that was accepted may be served
 	gauge   *balance.Gauge
 	noting  *balance.Gauge // gauge in rounds that are looked at, else nil
 	on      target         // whose operation it is

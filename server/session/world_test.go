@@ -104,7 +104,9 @@ func newWorldWith(t testing.TB, so store.Options, o session.Options, mine func(*
 // show lets a node know the map, with ranges that are arriving there.
 func (w *world) show(id view.NodeID, arriving view.Ranges) {
 	n := w.nodes[id]
-	n.gate.set(&session.Routing{View: w.m.ViewID(id), Owned: w.m.Ranges(id), Arriving: arriving, Map: w.wireMap()})
+	r := &session.Routing{View: w.m.ViewID(id), Owned: w.m.Ranges(id), Arriving: arriving, Map: w.wireMap()}
+	r.Follow(n.gate.routing.Load())
+	n.gate.set(r)
 }
 
 func (w *world) wireMap() *wire.Map {

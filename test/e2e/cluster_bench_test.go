@@ -80,3 +80,56 @@ func TestTheRESPBenchmarkComparesReplicatedServers(t *testing.T) {
 		}
 	}
 }
+
+func TestTheShadowfaxBenchmarkMeasuresAllItsParts(t *testing.T) {
+	type rounds []struct {
+		Rate float64 `json:"ops_per_second"`
+		CPU  float64 `json:"server_cpu_ns_per_op"`
+	}
+	type move struct {
+		Case   string
+		Moved  int     `json:"records_moved"`
+		Cold   int     `json:"records_that_follow"`
+		Took   int64   `json:"took_ns"`
+		Share  float64 `json:"share"`
+		Series []struct {
+			Source float64 `json:"source_ops_per_second"`
+			Target float64 `json:"target_ops_per_second"`
+		}
+	}
+	var results struct {
+		Sessions  []struct{ Rounds rounds }
+		Ownership []struct {
+			Ranges int
+			Check  string
+			Rounds rounds
+		}
+		Memory               []struct{ Rounds rounds }
+		Scaleout, Compaction []move
+	}
+	benchmark(t, &results, "bench", "shadowfax", "--records", "2k", "--duration", "20ms", "--rounds", "1", "--threads", "2", "--batches", "1,16",
+		"--ranges", "1,2048", "--memory", "0.5", "--cold=", "--clients", "16", "--calm", "300ms", "--after", "300ms")
+	if len(results.Sessions) != 2 || len(results.Ownership) != 6 || len(results.Memory) != 2 || len(results.Scaleout) != 1 || len(results.Compaction) != 1 {
+		t.Fatalf("incomplete: %+v", results)
+	}
+	cells := []rounds{}
+	for _, c := range results.Sessions {
+		cells = append(cells, c.Rounds)
+	}
+	for _, c := range results.Memory {
+		cells = append(cells, c.Rounds)
+	}
+	for _, c := range results.Ownership {
+		cells = append(cells, c.Rounds)
+	}
+	for i, c := range cells {
+		if len(c) != 1 || c[0].Rate <= 0 || c[0].CPU <= 0 {
+			t.Errorf("cell %d: %+v", i, c)
+		}
+	}
+	for _, m := range append(results.Scaleout, results.Compaction...) {
+		if m.Moved+m.Cold == 0 || m.Took <= 0 || m.Share <= 0 || len(m.Series) == 0 {
+			t.Errorf("%s: %+v", m.Case, m)
+		}
+	}
+}
