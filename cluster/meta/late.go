@@ -19,8 +19,8 @@ import (
 // What the target's log has of a copy that came to nothing is as what has left it: the target is not given
 // these places, by whatever way, before it has dropped them and its log has a floor.
 
-// Copy says that this node, the target of a migration with late ownership, begins to copy. It is said again by a
-// target that begins anew.
+// Copy says that this node, the target of a migration with late ownership, begins to copy. A target that begins anew
+// says it again, before it drops anything: what it offered before is not taken any more then.
 func (m *Member) Copy(ctx context.Context, id uint64) (Migration, error) {
 	var mig Migration
 	err := m.change(ctx, func(e *edit) (err error) {
@@ -32,8 +32,6 @@ func (m *Member) Copy(ctx context.Context, id uint64) (Migration, error) {
 			return fmt.Errorf("migration %d is to %s, not for %s to begin", id, mig.Target, m.Node.ID)
 		case !mig.Options.late():
 			return fmt.Errorf("migration %d is for its source to begin", id)
-		case mig.Stage == Copying && mig.TargetLog == m.Node.Log:
-			return nil
 		case mig.Stage != Wanted && mig.Stage != Copying:
 			return fmt.Errorf("migration %d is %s: it cannot be copied", id, mig.Stage)
 		}
@@ -44,6 +42,7 @@ func (m *Member) Copy(ctx context.Context, id uint64) (Migration, error) {
 			mig.Began = time.Now().UTC()
 		}
 		mig.Stage, mig.TargetLog = Copying, m.Node.Log
+		mig.Attempt++
 		e.need(keyMap)
 		e.need(keyAlive(mig.Source))
 		// Who has planned to give this node something of its source's meanwhile must look again.
@@ -64,7 +63,9 @@ type Copied struct {
 	// From and FromSegment are where the target's log was before the first record of it.
 	From        record.BatchID
 	FromSegment record.SegmentID
-	// Incarnation is the target's. One that began anew since has not what it says.
+	// Attempt and Incarnation are which copy it is, and which process of the target has it. One that began
+	// anew since has not what it says.
+	Attempt     int
 	Incarnation int64
 	Stats       MigrationStats
 }
@@ -82,7 +83,7 @@ func (m *Member) HandOver(ctx context.Context, id uint64, c Copied) error {
 			return fmt.Errorf("migration %d is of %s, not for %s to hand over", id, mig.Source, m.Node.ID)
 		case mig.Stage != Copying || e.seen.Nodes[mig.Target].Log != mig.TargetLog:
 			return fmt.Errorf("migration %d is %s: there is nothing to hand over", id, mig.Stage)
-		case e.seen.raw.created(keyAlive(mig.Target)) != c.Incarnation:
+		case mig.Attempt != c.Attempt || e.seen.raw.created(keyAlive(mig.Target)) != c.Incarnation:
 			return fmt.Errorf("%s began anew and has to copy again", mig.Target)
 		}
 		if err := e.seen.Ready(mig); err != nil {

@@ -107,6 +107,8 @@ type Migration struct {
 	TargetLog   record.LogID     `json:"targetLog,omitempty"`
 	From        record.BatchID   `json:"from,omitempty"`
 	FromSegment record.SegmentID `json:"fromSegment,omitempty"`
+	// Attempt numbers copies, of late ownership.
+	Attempt int `json:"attempt,omitempty"`
 	// Cancel asks the target to return the ranges.
 	Cancel bool `json:"cancel,omitempty"`
 	// Why it was asked for, and once it has ended why it did as it did.

@@ -9,11 +9,12 @@ import (
 
 // modelCopy is what a target knows of a copy of what its source owns.
 type modelCopy struct {
-	ranges view.Ranges
-	token  int // of the source's notes
-	from   record.BatchID
-	seg    record.SegmentID
-	pulled map[int]bool
+	ranges  view.Ranges
+	attempt int
+	token   int // of the source's notes
+	from    record.BatchID
+	seg     record.SegmentID
+	pulled  map[int]bool
 }
 
 // modelDeparture is what a source notes for a target that copies.
@@ -22,7 +23,7 @@ type modelDeparture struct {
 	token    int
 	changed  map[int]bool
 	withheld bool
-	offer    *Copied // the target's word that it has everything
+	offer    *Copied // the target's word that it has everything: it is handed over now
 }
 
 // note notes that a key changes.
@@ -53,7 +54,10 @@ func (n *modelNode) copy(id uint64, source *modelNode) {
 	}
 	n.store.retract(m.Ranges)
 	n.w.tokens++
-	n.copies[id] = &modelCopy{ranges: m.Ranges, token: n.w.tokens, from: n.store.log.batch, seg: n.store.log.seg, pulled: map[int]bool{}}
+	n.copies[id] = &modelCopy{ranges: m.Ranges, attempt: m.Attempt, token: n.w.tokens, from: n.store.log.batch, seg: n.store.log.seg, pulled: map[int]bool{}}
+	if d := source.departures[id]; d != nil && d.offer != nil {
+		return // It notes nothing before it knows what came of that.
+	}
 	source.departures[id] = &modelDeparture{ranges: m.Ranges, token: n.w.tokens, changed: map[int]bool{}}
 }
 
@@ -79,7 +83,7 @@ func (n *modelNode) catchUp(d *modelDeparture, source *modelNode) {
 
 // offer is what the target says when it has everything.
 func (n *modelNode) offer(c *modelCopy) *Copied {
-	o := &Copied{From: c.from, FromSegment: c.seg, Incarnation: n.member.Incarnation()}
+	o := &Copied{From: c.from, FromSegment: c.seg, Attempt: c.attempt, Incarnation: n.member.Incarnation()}
 	if n.w.flaw == "all that was copied counts" {
 		o.From, o.FromSegment = 0, 0
 	}
@@ -97,6 +101,9 @@ func (w *modelWorld) lateSteps(m Migration, all *modelSteps) {
 			if w.flaw == "whoever the target is" {
 				d.offer.Incarnation = w.now().raw.created(keyAlive(m.Target))
 			}
+			if w.flaw == "an offer stands" {
+				d.offer.Attempt = m.Attempt
+			}
 			err := source.member.HandOver(ctx, m.ID, *d.offer)
 			w.try(err)
 			if err != nil && w.now().Migrations[m.ID].Stage == Copying {
@@ -112,6 +119,7 @@ func (w *modelWorld) lateSteps(m Migration, all *modelSteps) {
 	c := target.copies[m.ID]
 	anew := c == nil || d == nil || d.token != c.token
 	all.add(progress, err == nil && anew && (d == nil || d.offer == nil), func() { target.copy(m.ID, source) }, "%s copies %d", m.Target, m.ID)
+	all.add(chore, err == nil && d != nil && d.offer != nil, func() { target.copy(m.ID, source) }, "%s hears nothing and copies %d", m.Target, m.ID)
 	if anew || d.offer != nil {
 		return
 	}
@@ -138,6 +146,7 @@ func init() {
 	flaws["the source serves on"] = append(append([]string{}, copied...), "a writes key 0", "a hands 1 over")
 	flaws["whoever the target is"] = append([]string{"a writes key 0"}, append(append([]string{}, copied...),
 		"b crashes", "the lease of the dead b ends", "b joins", "a hands 1 over", "b sees")...)
+	flaws["an offer stands"] = append([]string{"a writes key 0"}, append(append([]string{}, copied...), "b hears nothing and copies 1", "a hands 1 over", "b sees")...)
 	flaws["all that was copied counts"] = []string{
 		"a writes key 0", "a is asked to give 0 to b in the end", "b copies 1", "b copies key 0", "b crashes", "the lease of the dead b ends",
 		"b joins", "a deletes key 0", "a cleans", "...",

@@ -71,6 +71,7 @@ func (f *migrateFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&f.detach, "detach", false, "do not wait until it has ended")
 	fl.BoolVar(&f.json, "json", false, "the result as JSON")
 	fl.StringVar(&f.options.PriorityPulls, "priority-pulls", meta.PriorityPullsAsync, "how keys that clients wait for are fetched: async, sync, or none (they wait for their turn)")
+	fl.StringVar(&f.options.Ownership, "ownership", meta.OwnershipEarly, "when the target serves: early, or late for comparison (the source serves until the target has everything)")
 	fl.BoolVar(&f.options.Sample, "sample", true, "send what clients use most ahead")
 	fl.StringVar(&f.why, "why", "", "a reason that is shown in lists")
 	fl.DurationVar(&f.baseline, "baseline", time.Second, "how long to look at the clients' latency before it begins; 0: not at all")
