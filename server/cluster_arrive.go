@@ -51,6 +51,7 @@ func (l *life) retract(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := l.cache.Changed()
 		s := l.cache.Snapshot()
+		l.store.Keep(returns(s, l.self)) // Its source reads the log of this node now.
 		if gone := s.Leaving(l.self); len(gone) > 0 {
 			if err := l.drop(ctx, gone); err != nil && ctx.Err() == nil {
 				l.log.Warn("what others have now was not dropped; it is tried again", "why", err)
@@ -65,11 +66,24 @@ func (l *life) retract(ctx context.Context) {
 	}
 }
 
+// returns tells whether a node returns what it got.
+func returns(s *meta.Snapshot, n view.NodeID) bool {
+	for _, r := range s.Returns {
+		if r.Node == n {
+			return true
+		}
+	}
+	return false
+}
+
 // drop takes ranges out of the store, and has what its log says of them count no more.
 func (l *life) drop(ctx context.Context, gone view.Ranges) error {
 	// The gate must be as new as what says that they have left, and nobody at work on them.
 	l.gate.show(l.cache.Snapshot())
 	if _, err := l.cut(ctx); err != nil {
+		return err
+	}
+	if err := l.quietCopies(ctx, gone); err != nil {
 		return err
 	}
 	if err := l.store.Retract(ctx, migrate.Ranges(gone)); err != nil {

@@ -28,10 +28,11 @@ type gate struct {
 
 	mu       sync.Mutex
 	seen     *meta.Snapshot
-	opened   view.Ranges // of what a migration brings: served, for the store knows what is missing
-	shown    view.Ranges // as arriving
-	expected view.Ranges // of another's: operations wait rather than be sent there
-	awaited  view.Ranges // as it was shown
+	opened   view.Ranges            // of what a migration brings: served, for the store knows what is missing
+	shown    view.Ranges            // as arriving
+	expected view.Ranges            // of another's: operations wait rather than be sent there
+	awaited  view.Ranges            // as it was shown
+	withheld map[uint64]view.Ranges // own, by migration: operations wait, for others are about to have them
 	sample   *store.Sample
 	changed  chan struct{}
 	watchers map[*watcher]bool
@@ -59,6 +60,7 @@ func (g *gate) show(s *meta.Snapshot) {
 		return
 	}
 	g.opened = g.opened.Intersect(incoming(s, g.self)) // Others that come later are not open by that.
+	maps.DeleteFunc(g.withheld, func(id uint64, _ view.Ranges) bool { return s.Migrations[id].Stage.Ended() })
 	g.publish(s)
 }
 
@@ -83,6 +85,21 @@ func (g *gate) expect(ranges view.Ranges) { g.change(func() { g.expected = g.exp
 func (g *gate) unexpect(ranges view.Ranges) {
 	g.change(func() { g.expected = g.expected.Subtract(ranges) })
 }
+
+// withhold has operations on own ranges wait, which a migration is about to give away, until it has ended.
+func (g *gate) withhold(migration uint64, ranges view.Ranges) {
+	g.change(func() {
+		if g.withheld == nil {
+			g.withheld = map[uint64]view.Ranges{}
+		}
+		if !g.seen.Migrations[migration].Stage.Ended() {
+			g.withheld[migration] = ranges
+		}
+	})
+}
+
+// unwithhold takes withhold back.
+func (g *gate) unwithhold(migration uint64) { g.change(func() { delete(g.withheld, migration) }) }
 
 // note has front doors note the keys that they use; nil ends that.
 func (g *gate) note(s *store.Sample) {
@@ -115,9 +132,13 @@ func (g *gate) route(s *meta.Snapshot) {
 }
 
 // arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
-// and what logs of other nodes have of it until they are replayed.
+// what logs of other nodes have of it until they are replayed, and what it is about to give away.
 func (g *gate) arriving(s *meta.Snapshot) view.Ranges {
-	return s.Inheriting(g.self).Union(incoming(s, g.self).Subtract(g.opened))
+	all := s.Inheriting(g.self).Union(incoming(s, g.self).Subtract(g.opened))
+	for _, ranges := range g.withheld {
+		all = all.Union(ranges.Intersect(s.Map.Ranges(g.self)))
+	}
+	return all
 }
 
 // incoming is what migrations under way bring to a node.

@@ -33,14 +33,15 @@ type life struct {
 	heat   *balance.Meter // what clients do, by slot
 	ledger ledger
 
-	primary atomic.Pointer[replica.Primary]
-	store   *store.Store
-	shelf   *migrate.Shelf // the store, to targets of migrations
-	yields  yields
-	tenants *tenant.Registry
-	redis   *redis.Server
-	native  *session.Server
-	opened  chan struct{} // closed once the store is there
+	primary    atomic.Pointer[replica.Primary]
+	store      *store.Store
+	shelf      *migrate.Shelf // the store, to targets of migrations
+	yields     yields
+	departures departures
+	tenants    *tenant.Registry
+	redis      *redis.Server
+	native     *session.Server
+	opened     chan struct{} // closed once the store is there
 
 	ctx    context.Context // ends with the life; its cause is why
 	cancel context.CancelCauseFunc
@@ -53,6 +54,8 @@ type life struct {
 	// adoptArrivals ends what still comes from the sources of migrations to these places, and returns once
 	// all that came is as safe as any write. It is set before the store counts as opened; nil: nothing comes.
 	adoptArrivals func(ctx context.Context, ranges view.Ranges) error
+	// quietCopies returns when nothing of these places is copied to this node any more by a migration that has ended.
+	quietCopies func(ctx context.Context, ranges view.Ranges) error
 }
 
 var (
@@ -124,7 +127,7 @@ func (l *life) start() error {
 	}
 	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
 	driver := l.newDriver()
-	l.adoptArrivals = driver.Adopt
+	l.adoptArrivals, l.quietCopies = driver.Adopt, driver.Quiet
 	close(l.opened)
 	if err := l.openDoors(); err != nil {
 		return err
@@ -217,6 +220,7 @@ func (l *life) keep() {
 // follow acts on new metadata.
 func (l *life) follow(s *meta.Snapshot) {
 	l.gate.show(s)
+	l.endDepartures(s)
 }
 
 // openStore recovers the log and makes it a replicated one.

@@ -55,7 +55,7 @@ func (o origin) Yield(ctx context.Context, id migrate.ID, target view.NodeID, fr
 	return m, l.yield(ctx, m)
 }
 
-// Given returns a migration whose ranges this node has yielded.
+// Given returns a migration whose ranges this node has yielded, or whose target copies them.
 func (o origin) Given(ctx context.Context, id migrate.ID, target view.NodeID) (meta.Migration, error) {
 	l, err := o.opened()
 	if err != nil {
@@ -64,6 +64,12 @@ func (o origin) Given(ctx context.Context, id migrate.ID, target view.NodeID) (m
 	m := l.cache.Snapshot().Migrations[id]
 	if err := l.gives(m, id, target); err != nil {
 		return m, err
+	}
+	if m.Stage == meta.Copying {
+		if l.departures.of(id) == nil {
+			return m, errNotNoted
+		}
+		return m, nil
 	}
 	if m.Stage != meta.Moving {
 		return m, fmt.Errorf("migration %d is %s: there is nothing to pull", id, m.Stage)
@@ -128,7 +134,7 @@ func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error 
 		return fmt.Errorf("there is no migration %d", id)
 	case m.Source != l.self || m.Target != target:
 		return fmt.Errorf("migration %d goes from %s to %s, not from %s to %s", id, m.Source, m.Target, l.self, target)
-	case m.Stage != meta.Wanted && m.SourceLog != l.id.Log:
+	case m.Stage != meta.Wanted && m.Stage != meta.Copying && m.SourceLog != l.id.Log:
 		return fmt.Errorf("migration %d is of a log that %s does not have any more", id, l.self) // It must not say that there is nothing.
 	}
 	return nil

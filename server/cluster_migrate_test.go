@@ -126,6 +126,12 @@ func (k *counting) end() {
 }
 
 func TestRangesMoveUnderLoadAndNobodyNoticesButThroughTheMap(t *testing.T) {
+	for _, when := range []string{meta.OwnershipEarly, meta.OwnershipLate} {
+		t.Run(when, func(t *testing.T) { moveUnderLoad(t, meta.MigrationOptions{Ownership: when}) })
+	}
+}
+
+func moveUnderLoad(t *testing.T, o meta.MigrationOptions) {
 	w := newWorld(t)
 	w.start("n1", "n2", "n3")
 	w.await("copies", copied)
@@ -133,7 +139,7 @@ func TestRangesMoveUnderLoadAndNobodyNoticesButThroughTheMap(t *testing.T) {
 	w.write(c, 0, 3000)
 	k := w.count(200, "n1", "n2", "n3")
 	k.beyond(200)
-	m := w.migrate("n1", "n2", half(w.cache.Snapshot(), "n1"), meta.MigrationOptions{})
+	m := w.migrate("n1", "n2", half(w.cache.Snapshot(), "n1"), o)
 	w.check(c, 0, 1500)
 	if m = w.ended(m.ID); m.Stage != meta.Done || m.Records == 0 {
 		t.Fatalf("the migration ended as %+v", m)
@@ -157,16 +163,17 @@ func TestAllWaysToMoveLoseNothing(t *testing.T) {
 	w.write(c, 0, 1000)
 	k := w.count(200, "n1", "n2", "n3")
 	to, from := view.NodeID("n2"), view.NodeID("n1")
+	share := half(w.cache.Snapshot(), from)
 	for _, o := range []meta.MigrationOptions{
-		{PriorityPulls: meta.PriorityPullsSync}, {PriorityPulls: meta.PriorityPullsNone}, {Sample: true},
+		{Ownership: meta.OwnershipLate}, {PriorityPulls: meta.PriorityPullsSync}, {PriorityPulls: meta.PriorityPullsNone}, {Sample: true},
 	} {
-		m := w.migrate(from, to, half(w.cache.Snapshot(), from), o)
+		m := w.migrate(from, to, share, o)
 		w.check(c, 0, 1000)
 		if m = w.ended(m.ID); m.Stage != meta.Done {
 			t.Fatalf("%+v ended as %+v", o, m)
 		}
 		k.beyond(100)
-		from, to = to, from // And back, though not all of it.
+		from, to = to, from // And back.
 	}
 	k.end()
 	w.check(c, 0, 1000)
@@ -215,7 +222,21 @@ func TestWhoeverDiesAtWhateverStepNothingIsLost(t *testing.T) {
 		for _, n := range random.Perm(len(migrate.Steps))[:steps(t)] {
 			step := migrate.Steps[n]
 			t.Run(fmt.Sprintf("%s dies at %s", map[string]string{"n1": "source", "n2": "target"}[victim], step), func(t *testing.T) {
-				dieAt(t, victim, step)
+				dieAt(t, victim, step, meta.MigrationOptions{Sample: step == migrate.AfterSample})
+			})
+		}
+	}
+}
+
+func TestWhoeverDiesBeforeAnythingHasChangedHandsNothingIsLost(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, victim := range []string{"n1", "n2"} {
+		for _, n := range random.Perm(len(migrate.LateSteps))[:min(steps(t), len(migrate.LateSteps))] {
+			step := migrate.LateSteps[n]
+			t.Run(fmt.Sprintf("%s dies at %s", map[string]string{"n1": "source", "n2": "target"}[victim], step), func(t *testing.T) {
+				dieAt(t, victim, step, meta.MigrationOptions{Ownership: meta.OwnershipLate})
 			})
 		}
 	}
@@ -233,7 +254,7 @@ func steps(t *testing.T) int {
 }
 
 // dieAt kills a node of a migration that has come to a step, and brings it back.
-func dieAt(t *testing.T, victim string, step migrate.Step) {
+func dieAt(t *testing.T, victim string, step migrate.Step, o meta.MigrationOptions) {
 	w := newWorld(t)
 	w.halt = map[string]string{"n2": string(step)}
 	w.start("n1", "n2", "n3")
@@ -242,7 +263,7 @@ func dieAt(t *testing.T, victim string, step migrate.Step) {
 	w.write(c, 0, 500)
 	k := w.count(100, "n1", "n2", "n3")
 	k.beyond(100)
-	m := w.migrate("n1", "n2", half(w.cache.Snapshot(), "n1"), meta.MigrationOptions{Sample: step == migrate.AfterSample})
+	m := w.migrate("n1", "n2", half(w.cache.Snapshot(), "n1"), o)
 	w.halted(m.ID, step)
 	w.drop(victim)
 	w.halt = nil

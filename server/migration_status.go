@@ -81,7 +81,7 @@ func doing(s *meta.Snapshot, m meta.Migration, p *meta.MigrationProgress) string
 	case m.Stage == meta.Wanted:
 		return "about to begin"
 	}
-	return "moving"
+	return string(m.Stage)
 }
 
 // moves are lines of the status page: migrations in which the node has part.

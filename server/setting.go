@@ -109,8 +109,10 @@ func (c *Config) Settings() []Setting {
 // haltSteps are the names of a migration's steps, and none.
 func haltSteps() []string {
 	names := []string{""}
-	for _, s := range migrate.Steps {
-		names = append(names, string(s))
+	for _, s := range slices.Concat(migrate.Steps, migrate.LateSteps) {
+		if !slices.Contains(names, string(s)) {
+			names = append(names, string(s))
+		}
 	}
 	return names
 }

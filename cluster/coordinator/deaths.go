@@ -74,7 +74,7 @@ func (c *coordinator) death(ctx context.Context, s *meta.Snapshot, n view.NodeID
 func heirsOf(s *meta.Snapshot, dead view.NodeID) (heirs, late []view.NodeID) {
 	owned := s.Map.Ranges(dead)
 	for _, n := range fit(s) {
-		if len(s.Leaving(n).Intersect(owned)) > 0 {
+		if len(s.Unfit(n).Intersect(owned)) > 0 {
 			late = append(late, n)
 		} else {
 			heirs = append(heirs, n)

@@ -9,18 +9,18 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
-// migrations ends those that wait for a node which is dead. Those that have begun end with the
+// migrations ends those that wait for a node which is dead. Those by which something has changed hands end with the
 // recovery of their node, and what waits for a node that owns something too.
 func (c *coordinator) migrations(ctx context.Context, s *meta.Snapshot) error {
 	var errs []error
 	for _, m := range s.AllMigrations() {
 		n, dead := deadOf(s, m)
 		switch {
-		case m.Stage != meta.Wanted || !dead:
+		case m.Stage != meta.Wanted && m.Stage != meta.Copying || !dead:
 		case c.now().Before(c.patientUntil):
 			c.again = true
 		default:
-			c.Log.Warn("a migration has failed before it began", "migration", m.ID, "node", n)
+			c.Log.Warn("a migration has failed before anything had changed hands", "migration", m.ID, "node", n)
 			errs = append(errs, c.term.FailMigration(ctx, m.ID, fmt.Sprintf("%s is not alive", n)))
 		}
 	}

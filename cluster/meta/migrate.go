@@ -62,6 +62,8 @@ func (s *Store) CancelMigration(ctx context.Context, id uint64) error {
 			return err
 		case m.Stage == Wanted:
 			return e.end(m, Cancelled, "it was cancelled before it began")
+		case m.Stage == Copying:
+			return e.end(m, Cancelled, "it was cancelled before anything had changed hands")
 		case m.Stage == Moving && !m.Cancel:
 			m.Cancel = true
 			return e.put(keyMigration(id), m)
@@ -97,7 +99,7 @@ func (m *Member) Move(ctx context.Context, id uint64, from record.BatchID, segme
 			return fmt.Errorf("migration %d is of %s, not for %s to begin", id, mig.Source, m.Node.ID)
 		case mig.Stage == Moving:
 			return nil
-		case mig.Stage != Wanted:
+		case mig.Stage != Wanted || mig.Options.late():
 			return fmt.Errorf("migration %d is %s: it cannot begin", id, mig.Stage)
 		}
 		if err := e.seen.Ready(mig); err != nil {
@@ -175,12 +177,12 @@ func (e *edit) moving(id uint64, target Node) (Migration, error) {
 	return m, nil
 }
 
-// FailMigration ends a migration that has not begun and never can.
+// FailMigration ends a migration of which nothing has changed hands, and never can.
 func (m *Member) FailMigration(ctx context.Context, id uint64, why string) error {
 	return m.fail(ctx, id, why)
 }
 
-// FailMigration ends a migration that has not begun and never can.
+// FailMigration ends a migration of which nothing has changed hands, and never can.
 func (t *Term) FailMigration(ctx context.Context, id uint64, why string) error {
 	return t.fail(ctx, id, why)
 }
@@ -191,7 +193,7 @@ func (w writer) fail(ctx context.Context, id uint64, why string) error {
 		switch {
 		case err != nil:
 			return err
-		case m.Stage != Wanted:
+		case m.Stage != Wanted && m.Stage != Copying:
 			return fmt.Errorf("migration %d is %s: it can be cancelled only", id, m.Stage)
 		}
 		return e.end(m, Failed, why)
@@ -229,6 +231,9 @@ const history = 64
 
 // end writes how a migration has ended, and forgets the oldest that have.
 func (e *edit) end(m Migration, stage Stage, why string) error {
+	if err := e.abandoned(m, stage); err != nil {
+		return err
+	}
 	m.Stage, m.Why, m.Ended = stage, why, time.Now().UTC()
 	if _, told := e.seen.Moves[m.ID]; told {
 		e.delete(keyMove(m.ID))

@@ -16,7 +16,8 @@ import (
 //
 //	wanted ── Move ── moving ── CompleteMigration ── done
 //	  │                 └── Return ── returning ── the source has replayed it ── cancelled
-//	  └── cancelled, failed
+//	  ├── cancelled, failed
+//	  └── Copy ── copying, of one with late ownership: see Copy
 //
 // From moving on the death of either side ends it: the other one has the ranges and replays the
 // dead one's log. So it is done if the source dies, and failed if the target does.
@@ -25,6 +26,8 @@ type Stage string
 const (
 	// Wanted is one that nothing was done for yet.
 	Wanted Stage = "wanted"
+	// Copying is one whose target copies what its source owns and serves. Nothing of the copy counts.
+	Copying Stage = "copying"
 	// Moving is one whose target owns the ranges and still needs the source's log.
 	Moving Stage = "moving"
 	// Returning is one that was cancelled: the source owns the ranges again and still
@@ -58,9 +61,18 @@ const (
 	ColdScan = "scan"
 )
 
+// When a target begins to serve.
+const (
+	OwnershipEarly = "early"
+	OwnershipLate  = "late"
+)
+
 // MigrationOptions are how ranges are moved.
 type MigrationOptions struct {
 	PriorityPulls string `json:"priorityPulls,omitempty"` // async if empty
+	// Ownership is early if empty: records follow it. Late is for comparison: the source serves until the
+	// target has everything in all copies of its log. Nothing is sampled then, nor pulled first.
+	Ownership string `json:"ownership,omitempty"`
 	// Sample has the source send what its clients use most before it yields.
 	Sample bool `json:"sample,omitempty"`
 	// Cold is how records move that are not in the source's memory; indirect if empty.
@@ -78,11 +90,22 @@ func (o MigrationOptions) check() error {
 	default:
 		return fmt.Errorf("cold records cannot be moved by %q: use indirect, read or scan", o.Cold)
 	}
+	switch o.Ownership {
+	case "", OwnershipEarly, OwnershipLate:
+	default:
+		return fmt.Errorf("there is no ownership %q: use early or late", o.Ownership)
+	}
 	return nil
 }
 
-// Indirect tells whether word of cold records is sent in their place.
-func (o MigrationOptions) Indirect() bool { return o.Cold == "" || o.Cold == ColdIndirect }
+// Indirect tells whether word of cold records is sent in their place. Late ownership knows none: nothing is served
+// before everything is there.
+func (o MigrationOptions) Indirect() bool {
+	return (o.Cold == "" || o.Cold == ColdIndirect) && !o.late()
+}
+
+// late tells whether the source serves until the end.
+func (o MigrationOptions) late() bool { return o.Ownership == OwnershipLate }
 
 // MigrationRequest is what an operator or a balancer wants moved.
 type MigrationRequest struct {
@@ -101,12 +124,14 @@ type Migration struct {
 	Ranges  view.Ranges      `json:"ranges"`
 	Options MigrationOptions `json:"options"`
 	Stage   Stage            `json:"stage"`
-	// SourceLog, TargetLog, From and FromSegment are known from Moving on. What the target's
+	// SourceLog, TargetLog, From and FromSegment are known from Moving on, the second from Copying on. What the target's
 	// log has of the ranges begins with batch From, in side segments with segment FromSegment.
 	SourceLog   record.LogID     `json:"sourceLog,omitempty"`
 	TargetLog   record.LogID     `json:"targetLog,omitempty"`
 	From        record.BatchID   `json:"from,omitempty"`
 	FromSegment record.SegmentID `json:"fromSegment,omitempty"`
+	// Attempt numbers copies, of late ownership.
+	Attempt int `json:"attempt,omitempty"`
 	// Cancel asks the target to return the ranges.
 	Cancel bool `json:"cancel,omitempty"`
 	// Why it was asked for, and once it has ended why it did as it did.

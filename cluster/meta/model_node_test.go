@@ -3,6 +3,7 @@ package meta
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -23,6 +24,9 @@ type modelNode struct {
 
 	arrivals map[uint64]*modelArrival
 	stopped  map[uint64]bool // what it is about to return
+
+	copies     map[uint64]*modelCopy      // of what others own
+	departures map[uint64]*modelDeparture // what others copy
 }
 
 // modelArrival is a migration to this node after its source has yielded.
@@ -70,6 +74,7 @@ func (n *modelNode) open() {
 	}
 	n.store = openModelStore(n.w.logs[n.log], s.Logs[n.log].Floors, s.Holds(n.id), unsettled)
 	n.arrivals, n.stopped, n.up = map[uint64]*modelArrival{}, map[uint64]bool{}, true
+	n.copies, n.departures = map[uint64]*modelCopy{}, map[uint64]*modelDeparture{}
 }
 
 // crash ends the process. Of side segments that are not adopted some may be left.
@@ -95,7 +100,7 @@ func (n *modelNode) arriving(key int) (uint64, *modelArrival) {
 // serves is the gate.
 func (n *modelNode) serves(key int) bool {
 	p := modelPlace(key)
-	if owner, _ := n.seen.Map.Owner(p); !n.works() || owner != n.id {
+	if owner, _ := n.seen.Map.Owner(p); !n.works() || owner != n.id || n.withholds(key) {
 		return false
 	}
 	id, a := n.arriving(key)
@@ -129,11 +134,13 @@ func (n *modelNode) write(key int) {
 		ceiling = a.ceiling[key]
 	}
 	n.w.value++
+	n.note(key)
 	n.store.put(key, n.w.value, ceiling)
 	n.w.acked[key] = n.w.value
 }
 
 func (n *modelNode) remove(key int) {
+	n.note(key)
 	n.store.remove(key, n.store.index[key].ver+1)
 	n.w.acked[key] = 0
 }
@@ -148,6 +155,8 @@ func (n *modelNode) see() {
 		}
 	}
 	n.store.expects = n.store.expects.Intersect(n.seen.Unsettled(n.id))
+	maps.DeleteFunc(n.copies, func(id uint64, _ *modelCopy) bool { return n.seen.Migrations[id].Stage.Ended() })
+	maps.DeleteFunc(n.departures, func(id uint64, _ *modelDeparture) bool { return n.seen.Migrations[id].Stage.Ended() })
 }
 
 // yielded tells whether this node, a source, has seen that it does not serve any more, and has its log still.

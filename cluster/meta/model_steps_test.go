@@ -64,11 +64,17 @@ func (w *modelWorld) clientSteps(n *modelNode, all *modelSteps) {
 			ranges = modelRange(key)
 		}
 		owner, _ := w.now().Map.Owner(ranges[0].First)
-		all.add(client, w.moves > 0 && owner != n.id && n.alive(), func() {
-			w.moves--
-			_, err := w.store.Migrate(context.Background(), MigrationRequest{Source: owner, Target: n.id, Ranges: ranges})
-			w.try(err)
-		}, "%s is asked to give %d to %s", owner, key, n.id)
+		for _, o := range []MigrationOptions{{}, {Ownership: OwnershipLate}} {
+			when := ""
+			if o.late() {
+				when = " in the end"
+			}
+			all.add(client, w.moves > 0 && owner != n.id && n.alive(), func() {
+				w.moves--
+				_, err := w.store.Migrate(context.Background(), MigrationRequest{Source: owner, Target: n.id, Ranges: ranges, Options: o})
+				w.try(err)
+			}, "%s is asked to give %d to %s%s", owner, key, n.id, when)
+		}
 	}
 }
 
@@ -102,6 +108,13 @@ func (w *modelWorld) migrationSteps(m Migration, all *modelSteps) {
 	ctx := context.Background()
 	source, target := w.node(m.Source), w.node(m.Target)
 	all.add(client, !m.Stage.Ended() && !m.Cancel, func() { w.try(w.store.CancelMigration(ctx, m.ID)) }, "migration %d is cancelled", m.ID)
+	if (m.Stage == Wanted || m.Stage == Copying) && !source.alive() {
+		all.add(fault, true, func() { w.try(w.term.FailMigration(ctx, m.ID, "dead")) }, "migration %d fails with its source", m.ID)
+	}
+	if m.Options.late() {
+		w.lateSteps(m, all)
+		return
+	}
 	if !target.works() {
 		return
 	}
@@ -112,9 +125,6 @@ func (w *modelWorld) migrationSteps(m Migration, all *modelSteps) {
 			w.try(err)
 		}, "%s moves %d to %s", m.Source, m.ID, m.Target)
 		all.add(progress, err != nil && !isNotYet(err), func() { w.try(target.member.FailMigration(ctx, m.ID, "no")) }, "migration %d fails", m.ID)
-	}
-	if m.Stage == Wanted && !source.alive() {
-		all.add(fault, true, func() { w.try(w.term.FailMigration(ctx, m.ID, "dead")) }, "migration %d fails with its source", m.ID)
 	}
 	seen := target.seen.Migrations[m.ID]
 	if seen.Stage != Moving || seen.TargetLog != target.log {

@@ -15,19 +15,20 @@ import (
 
 // modelWorld is a cluster of model nodes whose metadata goes through the real transactions.
 type modelWorld struct {
-	etcd  *memory
-	store *Store
-	term  *Term
-	nodes []*modelNode
-	logs  map[record.LogID]*modelLog
-	acked [modelKeys]int // what each key was last said to be; 0: it is not there
-	value int
-	lives int
-	moves int // how many more migrations may be asked for
-	falls int // how many more faults there may be
-	flaw  string
-	trace []string
-	err   error
+	etcd   *memory
+	store  *Store
+	term   *Term
+	nodes  []*modelNode
+	logs   map[record.LogID]*modelLog
+	acked  [modelKeys]int // what each key was last said to be; 0: it is not there
+	value  int
+	lives  int
+	tokens int // of copies
+	moves  int // how many more migrations may be asked for
+	falls  int // how many more faults there may be
+	flaw   string
+	trace  []string
+	err    error
 
 	cached *Snapshot
 }
@@ -103,7 +104,7 @@ func (w *modelWorld) recover(n *modelNode, one bool) {
 	s := w.now()
 	var heirs []view.NodeID
 	for _, id := range s.Living() {
-		if len(s.Leaving(id).Intersect(s.Map.Ranges(n.id))) == 0 {
+		if len(s.Unfit(id).Intersect(s.Map.Ranges(n.id))) == 0 {
 			heirs = append(heirs, id)
 		}
 	}
@@ -139,7 +140,7 @@ func respell[T any](w *modelWorld, key string, f func(*T)) {
 
 // check looks at all promises. The first that does not hold is why it fails.
 func (w *modelWorld) check() error {
-	if w.flaw == "nothing is left behind" {
+	if w.flaw == "nothing is left behind" || w.flaw == "a copy leaves no trace" {
 		for id, l := range w.now().Logs {
 			if len(l.Leaving) > 0 {
 				w.edit(keyLog(id), func(l *Log) { l.Leaving = nil })
@@ -232,6 +233,8 @@ func (w *modelWorld) done() error {
 			return fmt.Errorf("%s does not work", n.id)
 		case len(s.Arriving(n.id)) > 0:
 			return fmt.Errorf("%s waits for %v", n.id, s.Arriving(n.id))
+		case len(n.copies)+len(n.departures) > 0:
+			return fmt.Errorf("%s still copies %d, and %d are copied", n.id, len(n.copies), len(n.departures))
 		case len(s.Leaving(n.id)) > 0 || len(n.arrivals) > 0 || len(n.store.expects) > 0:
 			return fmt.Errorf("%s has not ended: leaving %v, %d arrivals, expects %v", n.id, s.Leaving(n.id), len(n.arrivals), n.store.expects)
 		}

@@ -32,7 +32,7 @@ func (e *edit) recover(dead view.NodeID, heirs []view.NodeID) (Recovery, error) 
 		return Recovery{}, err
 	}
 	for _, m := range shares {
-		if old := e.seen.leaving(m.To).Intersect(m.Ranges); len(old) > 0 {
+		if old := e.log(e.seen.Nodes[m.To].Log).Leaving.Intersect(m.Ranges); len(old) > 0 {
 			return Recovery{}, fmt.Errorf("%w: %s has not yet dropped what it had of %s before", ErrNotYet, m.To, old)
 		}
 		e.need(keyLog(e.seen.Nodes[m.To].Log))
@@ -50,8 +50,8 @@ func (e *edit) endMigrations(r *Recovery) (m view.Map, moves []view.Move, err er
 		if mig.Stage.Ended() || mig.Source != r.Node && mig.Target != r.Node {
 			continue
 		}
-		if mig.Stage == Wanted {
-			err = e.end(mig, Failed, fmt.Sprintf("%s died before it began", r.Node))
+		if mig.Stage == Wanted || mig.Stage == Copying {
+			err = e.end(mig, Failed, fmt.Sprintf("%s died before anything had changed hands", r.Node))
 		} else {
 			var move *view.Move
 			if move, err = e.endMigration(r, mig); err == nil && move != nil {

@@ -142,6 +142,14 @@ func (p pairs) modified(key string) int64 {
 	return 0
 }
 
+// created is the revision at which a key came to be, 0 if there is no such key.
+func (p pairs) created(key string) int64 {
+	if kv, ok := p[key]; ok {
+		return kv.CreateRevision
+	}
+	return 0
+}
+
 // snapshotOf decodes all pairs. Keys that this version does not know are left alone.
 func snapshotOf(raw pairs, revision int64) (*Snapshot, error) {
 	s := &Snapshot{

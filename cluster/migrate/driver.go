@@ -89,12 +89,15 @@ func (d *Driver) Run(ctx context.Context) {
 	}
 }
 
+// driven tells whether a target has something to do for a migration, but to return what it got.
+func driven(s meta.Stage) bool { return s == meta.Wanted || s == meta.Copying || s == meta.Moving }
+
 // look begins what is not under way.
 func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range s.AllMigrations() {
-		if m.Target != d.o.Self || m.Stage != meta.Wanted && m.Stage != meta.Moving || d.moves[m.ID] != nil {
+		if m.Target != d.o.Self || !driven(m.Stage) || d.moves[m.ID] != nil {
 			continue
 		}
 		one := newMove(d, m)

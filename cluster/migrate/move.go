@@ -16,7 +16,8 @@ import (
 // stage is what a move does next.
 //
 //	queued ── sampling ── yielding ── opening ── pulling ── settling ── adopting ── completing ── over
-//	                         └───────────┴──────────┴──────────┴───────────┴── returning ── over
+//	   │                     └───────────┴──────────┴──────────┴───────────┴── returning ── over
+//	   └── copying ── closing ── over, with late ownership
 type stage string
 
 const (
@@ -29,6 +30,8 @@ const (
 	adopting   stage = "adopting"
 	completing stage = "completing"
 	returning  stage = "returning"
+	copying    stage = "copying"
+	closing    stage = "closing"
 	over       stage = "over"
 )
 
@@ -49,6 +52,8 @@ type move struct {
 	arrival  *store.Arrival
 	pulls    *pulls
 	priority *priority
+	late     bool    // the source serves until the end
+	copied   *copied // then
 
 	quiet          chan struct{} // closed when nothing is imported any more
 	now            atomic.Pointer[stage]
@@ -62,11 +67,15 @@ type move struct {
 func newMove(d *Driver, m meta.Migration) *move {
 	mv := &move{
 		d: d, o: &d.o, id: m.ID, ranges: m.Ranges, want: m, began: time.Now(), priority: newPriority(), quiet: make(chan struct{}),
-		log: d.o.Log.With("migration", m.ID, "source", string(m.Source)),
+		late: m.Options.Ownership == meta.OwnershipLate,
+		log:  d.o.Log.With("migration", m.ID, "source", string(m.Source)),
 	}
 	mv.enter(queued)
-	if m.Stage == meta.Moving {
-		mv.enter(yielding) // Whoever drove it before is gone: this node's former self.
+	switch m.Stage { // Whoever drove it before is gone: this node's former self.
+	case meta.Moving:
+		mv.enter(yielding)
+	case meta.Copying:
+		mv.enter(copying)
 	}
 	return mv
 }
@@ -108,6 +117,7 @@ func (m *move) stop() {
 	if m.arrival != nil {
 		m.arrival.Release(errStops)
 	}
+	m.dropCopy()
 }
 
 // once carries out one stage, and begins it again after a while if it failed.
@@ -144,7 +154,7 @@ func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
 		now, there := m.o.Cache.Snapshot().Migrations[m.id]
 		switch {
 		case there && now.Stage == meta.Returning && m.at == returning:
-		case !there, now.Stage != meta.Wanted && now.Stage != meta.Moving:
+		case !there, !driven(now.Stage):
 			stop(errEnded)
 		case now.Cancel && m.at != returning:
 			stop(errCancel)
@@ -163,6 +173,15 @@ func (m *move) failed(ctx context.Context, err error) {
 	m.log.Warn("a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
 	if m.silence.IsZero() {
 		m.silence = time.Now()
+	}
+	if m.at == closing {
+		m.enter(copying) // What was missed nobody knows.
+	}
+	if m.at == copying && time.Since(m.silence) > m.o.Patience {
+		if _, err := m.giveUp(ctx, fmt.Errorf("%s does not answer %s: %w", m.want.Source, m.o.Self, err)); err == nil {
+			m.enter(over)
+			return
+		}
 	}
 	moving := m.o.Cache.Snapshot().Migrations[m.id].Stage == meta.Moving
 	if moving && m.at != returning && m.at != completing && time.Since(m.silence) > m.o.Patience {
@@ -205,6 +224,10 @@ func (m *move) step(ctx context.Context) (stage, error) {
 		return m.complete(ctx)
 	case returning:
 		return m.giveBack(ctx)
+	case copying:
+		return m.copy(ctx)
+	case closing:
+		return m.close(ctx)
 	}
 	return over, nil
 }
@@ -234,6 +257,9 @@ func (m *move) queue(ctx context.Context) (stage, error) {
 	}
 	m.want = s.Migrations[m.id]
 	m.log.Info("a migration to this node begins", "share", fmt.Sprintf("%.3f%%", 100*m.want.Ranges.Fraction()), "options", fmt.Sprintf("%+v", m.want.Options))
+	if m.late {
+		return copying, nil
+	}
 	if m.want.Stage == meta.Wanted && m.want.Options.Sample {
 		return sampling, nil
 	}

@@ -88,8 +88,9 @@ func check(b testing.TB, err error) {
 
 // given is an origin that has yielded everything.
 type given struct {
-	m     meta.Migration
-	shelf *Shelf
+	LateOrigin // Nobody copies.
+	m          meta.Migration
+	shelf      *Shelf
 }
 
 func (g given) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, error) {
@@ -115,7 +116,7 @@ func pullsWith(b testing.TB, source *store.Store, bytes, partitions int, o meta.
 	shelf := NewShelf(source, func() float64 { return 1 })
 	s, err := peer.NewServer(peer.ServerOptions{Node: "source", Secret: secret})
 	check(b, err)
-	NewSource(given{m, shelf}).Handle(s)
+	NewSource(given{m: m, shelf: shelf}).Handle(s)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(b, err)
 	go func() {

@@ -20,12 +20,13 @@ type Origin interface {
 	// Sample notes for a moment which keys of a migration clients use; Sampled are those.
 	Sample(ctx context.Context, id ID, target view.NodeID) error
 	Sampled(id ID) []store.ArrivingKey
-	// Given returns a migration whose ranges this node has yielded.
+	// Given returns a migration whose ranges this node has yielded, or whose target copies them.
 	Given(ctx context.Context, id ID, target view.NodeID) (meta.Migration, error)
 	// Returned waits until the node knows that a migration from it was undone.
 	Returned(ctx context.Context, id ID) error
 	// Shelf is what is read from, or why there is nothing.
 	Shelf() (*Shelf, error)
+	LateOrigin
 }
 
 // Source answers targets of migrations. It remembers nothing of them.
@@ -39,6 +40,9 @@ func (s *Source) Handle(to *peer.Server) {
 	to.Handle(methodSample, s.sample)
 	to.Handle(methodTransfer, s.transfer)
 	to.Handle(methodReturned, s.returned)
+	to.Handle(methodCopy, s.copy)
+	to.Handle(methodChanges, s.changes)
+	to.Handle(methodHandOver, s.handOver)
 	// Targets have lines for these.
 	to.HandleInOrder(methodPull, s.pull)
 	to.HandleInOrder(methodKeys, s.keys)

@@ -18,8 +18,18 @@ const (
 	Completed      Step = "completed"
 )
 
+// The steps of one with late ownership that others have not.
+const (
+	CopyingSome Step = "copying" // the first records were copied
+	CopiedAll   Step = "copied"  // all were, but for what has changed meanwhile
+	Closed      Step = "closed"  // the source does not serve, the target has everything, and etcd says nothing of it
+)
+
 // Steps are all of them.
 var Steps = []Step{AfterSample, BeforeTransfer, AfterTransfer, Yielded, Pulling, Pulled, Settling, Adopted, Completed}
+
+// LateSteps are all of one with late ownership.
+var LateSteps = []Step{BeforeTransfer, CopyingSome, CopiedAll, Closed, Completed}
 
 // halt stops a migration at a step for good, for tests that kill nodes there.
 type halt struct{ at Step }

@@ -197,6 +197,7 @@ func (m *move) leave(ctx context.Context) {
 	if m.pulls != nil {
 		m.pulls.close()
 	}
+	m.dropCopy()
 	close(m.quiet)
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
 		now, there := s.Migrations[m.id]

@@ -75,6 +75,7 @@ func (f *migrateFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&f.detach, "detach", false, "do not wait until it has ended")
 	fl.BoolVar(&f.json, "json", false, "the result as JSON")
 	fl.StringVar(&f.options.PriorityPulls, "priority-pulls", meta.PriorityPullsAsync, "how keys that clients wait for are fetched: async, sync, or none (they wait for their turn)")
+	fl.StringVar(&f.options.Ownership, "ownership", meta.OwnershipEarly, "when the target serves: early, or late for comparison (the source serves until the target has everything)")
 	fl.BoolVar(&f.options.Sample, "sample", true, "send what clients use most ahead")
 	fl.StringVar(&f.options.Cold, "cold", meta.ColdIndirect, "how records move that are not in the source's memory: indirect (they follow), read (each for its pull), or scan (the whole log is read)")
 	fl.StringVar(&f.why, "why", "", "a reason that is shown in lists")

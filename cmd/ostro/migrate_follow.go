@@ -112,7 +112,7 @@ func (s *migrationScreen) clear() {
 //	pulling  ███████░░░░░  56%  1,234,567 records  90 of 161 MB  212 MB/s  1s left  p99.9 node1 0.98 ms (was 0.91 ms), ...
 func migrationLine(m server.MigrationStatus, width int, impact string) string {
 	parts := []string{m.Doing}
-	if p := m.Progress; p != nil && m.Stage == meta.Moving && !m.Settling() {
+	if p := m.Progress; p != nil && (m.Stage == meta.Moving && !m.Settling() || m.Stage == meta.Copying) {
 		if p.Total > 0 {
 			share := min(1, float64(p.Bytes)/float64(p.Total))
 			parts = append(parts, blocks(share, 16)+fmt.Sprintf(" %3.0f%%", share*100))

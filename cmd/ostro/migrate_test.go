@@ -120,6 +120,7 @@ func TestAMigrationIsRefusedWithWhatToDo(t *testing.T) {
 		"--from a --to b --slots 8000-8191,9000":                   "a does not own slot 9000: it is b's",
 		"--from a --to a --slots 1 --detach":                       "a has these ranges already",
 		"--from a --to b --slots 1 --detach --priority-pulls soon": "use async, sync or none",
+		"--from a --to b --slots 1 --detach --ownership never":     "use early or late",
 		"status 7":  "there is no migration 7",
 		"cancel 7":  "there is no migration 7",
 		"cancel it": `"it" is no number of a migration`,

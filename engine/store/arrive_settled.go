@@ -106,12 +106,13 @@ func (as *arrivals) settle(k *Key, ver uint64) {
 	}
 }
 
-// following is the version that follows ver at a place.
-func (st *Store) following(p record.Place, ver uint64) uint64 {
-	if !st.arriving.any() {
+// following is the version that follows ver of a key that is about to be written or removed.
+func (st *Store) following(k *Key, ver uint64) uint64 {
+	if !st.arriving.any() && !st.departs.any() {
 		return ver + 1
 	}
-	return st.arriving.following(p, ver)
+	st.departs.note(k)
+	return st.arriving.following(k.Place, ver)
 }
 
 // following is the version that follows ver: where records arrive, one above all that the

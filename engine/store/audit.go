@@ -101,7 +101,7 @@ func (ss *Session) auditRecord(a record.Address, p record.Ptr) bool {
 		return gone
 	}
 	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
-	if ss.remove(&k, &pr, p, versionOf(p)) != OK {
+	if ss.st.foreign(p) || ss.remove(&k, &pr, p, versionOf(p)) != OK {
 		return false
 	}
 	ss.st.noteExpired(&k)

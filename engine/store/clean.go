@@ -363,6 +363,8 @@ func (c *cleaning) move(place record.Place, a record.Address, p record.Ptr, pr *
 		return false, nil
 	case c.orphan(p):
 		return c.st.ix.Remove(pr), nil
+	case c.st.foreign(p):
+		return c.relocate(p, pr)
 	case c.forget && p.Table() != completionTable && !c.st.beingWritten(p):
 		return c.forgetRecord(place, p, pr)
 	case c.ss.expired(p):

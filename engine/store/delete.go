@@ -57,7 +57,7 @@ func (ss *Session) remove(k *Key, pr *index.Probe, old record.Ptr, ver uint64) S
 		}
 		return OK
 	}
-	as := ss.st.following(k.Place, ver)
+	as := ss.st.following(k, ver)
 	ss.st.noteRemoval(k, ver, as)
 	return ss.removeAs(k, pr, old, ver, as)
 }

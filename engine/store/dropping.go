@@ -54,9 +54,21 @@ func (st *Store) dropCopies() {
 	})
 }
 
+// Keep has copies of cleaned segments stay for as long as it is on: another node reads them, segment by segment, and
+// one that was dropped under its hands would have it begin again, as often as the cleaner comes by. The cleaner goes
+// on and frees memory; files and copies go afterwards.
+func (st *Store) Keep(on bool) {
+	if st.keep.Swap(on) && !on {
+		st.room.ask()
+	}
+}
+
 // droppable lists the condemned segments whose copies may go. The caller holds
 // the cleaning lock.
 func (st *Store) droppable() (segs []*hlog.Segment) {
+	if st.keep.Load() {
+		return nil
+	}
 	for s, c := range st.condemned {
 		if s.Held() && st.settled(&c) {
 			segs = append(segs, s)

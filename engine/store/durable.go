@@ -1,6 +1,8 @@
 package store
 
 import (
+	"context"
+
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -135,7 +137,9 @@ func (ss *Session) arrived() bool {
 }
 
 // WaitDurable waits until the ticket is durable.
-func (ss *Session) WaitDurable(t Ticket) error {
+func (ss *Session) WaitDurable(t Ticket) error { return ss.waitDurable(context.Background(), t) }
+
+func (ss *Session) waitDurable(ctx context.Context, t Ticket) error {
 	ss.waitOnce.Do(func() {
 		ss.moved = make(chan struct{}, 1)
 		ss.Notify(func() {
@@ -151,6 +155,8 @@ func (ss *Session) WaitDurable(t Ticket) error {
 		}
 		select {
 		case <-ss.moved:
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-ss.st.done:
 			return ErrClosed
 		}

@@ -75,9 +75,9 @@ func (c *cleaning) forgetRecord(place record.Place, p record.Ptr, pr *index.Prob
 		return c.st.ix.Remove(pr), nil
 	}
 	ver := versionOf(p)
-	as := c.st.following(place, ver)
-	c.st.floors.raise(place, as)
 	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
+	as := c.st.following(&k, ver)
+	c.st.floors.raise(place, as)
 	c.st.noteRemoval(&k, ver, as)
 	switch st := c.forgetKey(&k, pr, as); st {
 	case Conflict:

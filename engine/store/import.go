@@ -36,8 +36,9 @@ import (
 // that expires meanwhile; see noteRemoval. Pieces of large values are taken at once,
 // their records in the end, when all pieces must be there.
 type Importer struct {
-	st   *Store
-	owns func(record.Place) bool
+	st      *Store
+	owns    func(record.Place) bool
+	foreign bool
 
 	mu      sync.Mutex
 	workers []*ImportWorker
@@ -49,6 +50,8 @@ type Importer struct {
 type ImportOptions struct {
 	// Owns tells whether a place is imported; entries of others are passed over. Nil takes all.
 	Owns func(record.Place) bool
+	// Foreign says that another store owns these places, and changes them while they are imported: see Apply.
+	Foreign bool
 }
 
 // ImportStats count what an importer has done.
@@ -66,7 +69,7 @@ func (st *Store) NewImporter(o ImportOptions) (*Importer, error) {
 	if st.closed.Load() {
 		return nil, ErrClosed
 	}
-	im := &Importer{st: st, owns: o.Owns}
+	im := &Importer{st: st, owns: o.Owns, foreign: o.Foreign}
 	if im.owns == nil {
 		im.owns = func(record.Place) bool { return true }
 	}
@@ -180,7 +183,7 @@ func (s *ImportStats) add(o ImportStats) {
 type imports struct {
 	mu   sync.Mutex
 	open atomic.Pointer[[]*Importer] // nil if there are none
-	none chan struct{}               // closed when there are none any more; nil if nobody waits
+	none chan struct{}               // closed when there are none any more but foreign ones; nil if nobody waits
 }
 
 func (is *imports) add(im *Importer) {
@@ -202,19 +205,25 @@ func (is *imports) change(f func([]*Importer) []*Importer) {
 	}
 	if all = f(all); len(all) == 0 {
 		is.open.Store(nil)
-		if is.none != nil {
-			close(is.none)
-			is.none = nil
-		}
-		return
+	} else {
+		is.open.Store(&all)
 	}
-	is.open.Store(&all)
+	if is.none != nil && !is.own() {
+		close(is.none)
+		is.none = nil
+	}
 }
 
-// wait waits until no import goes on.
+// own tells whether something is imported that is not another store's.
+func (is *imports) own() bool {
+	all := is.open.Load()
+	return all != nil && slices.ContainsFunc(*all, func(im *Importer) bool { return !im.foreign })
+}
+
+// wait waits until no import goes on but of what another store owns.
 func (is *imports) wait(ctx context.Context) error {
 	is.mu.Lock()
-	if !is.any() {
+	if !is.own() {
 		is.mu.Unlock()
 		return nil
 	}
@@ -246,7 +255,7 @@ func (st *Store) noteRemoval(k *Key, ver, as uint64) {
 		return
 	}
 	for _, im := range *all {
-		if im.owns(k.Place) {
+		if !im.foreign && im.owns(k.Place) {
 			im.mu.Lock()
 			im.late.add(k.Table, ver, k.Bytes)
 			im.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/store"
@@ -296,17 +295,6 @@ func (c *moveClient) batch() error {
 	return wrong
 }
 
-// persist is attempt for transactions: a large value that is read while it arrives may ask for another look.
-func (c *moveClient) persist(f func() store.Status) (st store.Status) {
-	for range 10_000 {
-		if st = attempt(c.ss, f); st != store.Conflict {
-			break
-		}
-		runtime.Gosched()
-	}
-	return st
-}
-
 // transact reads and changes several keys at once.
 func (c *moveClient) transact() error {
 	type part struct {
@@ -332,7 +320,7 @@ func (c *moveClient) transact() error {
 		}
 	}
 	var wrong error
-	st := c.persist(func() store.Status {
+	st := attempt(c.ss, func() store.Status {
 		if st := c.ss.Lock(keys); st != store.OK {
 			return st
 		}

@@ -351,6 +351,20 @@ func TestACleanedSegmentStaysUntilItsCopiesAreDropped(t *testing.T) {
 	}
 }
 
+func TestCopiesOfCleanedSegmentsStayWhileSomebodyReadsThem(t *testing.T) {
+	st, copies, ss := replicated(t, store.Options{Device: device.NewMemory(), SegmentBytes: 4 << 10})
+	st.Keep(true)
+	for i := range 400 {
+		putSealed(t, ss[0], fmt.Sprint("key:", i%5), strings.Repeat("x", 500))
+	}
+	await(t, "segments are cleaned", func() bool { return st.Metrics().RelocatedBytes > 0 || st.Metrics().LogBytes > 40*4096 })
+	if n := copies.Dropped(); n != 0 || st.Metrics().CleanedSegments != 0 {
+		t.Fatalf("%d copies were dropped, and %d segments", n, st.Metrics().CleanedSegments)
+	}
+	st.Keep(false)
+	await(t, "the copies go", func() bool { return copies.Dropped() > 20 })
+}
+
 func TestNoIDIsGivenToTwoSegments(t *testing.T) {
 	dev := device.NewMemory()
 	o := store.Options{Device: dev, SegmentBytes: 4 << 10, Heads: 2, Durability: store.EverySec}

@@ -33,6 +33,7 @@ type Store struct {
 	chunkIDs atomic.Uint64
 	imports  imports
 	arriving arrivals
+	departs  departures
 	left     leftPlaces
 	versions atomic.Uint64 // see Ceiling
 	clients  clients
@@ -62,6 +63,7 @@ type Store struct {
 
 	condemned map[*hlog.Segment]condemned // belongs to the holder of cleaning
 	dropping  dropping                    // likewise
+	keep      atomic.Bool                 // nothing is dropped: see Keep
 	tierAgain time.Time                   // likewise: when the blob tier, which failed, is asked again
 	buryTold  int64                       // likewise: when it was last told that some could not be dropped, in Unix milliseconds
 

@@ -138,6 +138,9 @@ func (ss *Session) deleteSome(db int, cursor uint64) (next uint64, st Status) {
 	}
 	for _, key := range keys {
 		k := ss.Key(db, key)
+		if ss.st.imports.isForeign(k.Place) {
+			continue // Its owner has it deleted.
+		}
 		switch one := ss.Delete(&k, nil); {
 		case one >= Refused:
 			st = one

@@ -54,6 +54,20 @@ const lockRounds = 1 << 20
 
 // Lock opens a transaction on keys. With Cold nothing is locked.
 func (ss *Session) Lock(keys []Key) Status {
+	for round := 0; ; round++ {
+		if st := ss.lock(keys); st != Conflict {
+			return st
+		}
+		if round == readRounds {
+			return ss.fail(errUnreadable)
+		}
+		yield(round)
+	}
+}
+
+// lock is one try of Lock. Conflict asks for another: a large value lacks pieces. It may be arriving, or its
+// record was no longer in memory when it was locked; so all is given free, and looked at from the beginning.
+func (ss *Session) lock(keys []Key) Status {
 	ss.tx.keys = ss.tx.keys[:0]
 	for _, k := range keys {
 		ss.tx.keys = append(ss.tx.keys, lockedKey{key: k})
@@ -340,7 +354,7 @@ func (ss *Session) prepare() (total int) {
 		if lk.old.IsNil() {
 			last = ss.st.floors.of(lk.key.Place).Load()
 		}
-		next := ss.st.following(lk.key.Place, last)
+		next := ss.st.following(&lk.key, last)
 		lk.next = next
 		switch {
 		case lk.op == opDelete && lk.old.IsNil():

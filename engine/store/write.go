@@ -135,7 +135,7 @@ func (ss *Session) rewrite(k *Key, e *entry, old record.Ptr, ver uint64) {
 
 // insert appends e and makes it the entry of a key that has none.
 func (ss *Session) insert(k *Key, e *entry, pr *index.Probe) Status {
-	e.Version = ss.st.following(k.Place, ss.st.floors.of(k.Place).Load())
+	e.Version = ss.st.following(k, ss.st.floors.of(k.Place).Load())
 	full := false
 	st := ss.publish(k, e, func(a record.Address) bool {
 		result := ss.st.ix.Insert(pr, a)
@@ -153,7 +153,7 @@ func (ss *Session) insert(k *Key, e *entry, pr *index.Probe) Status {
 
 // replace appends e and makes it the entry in place of old.
 func (ss *Session) replace(k *Key, e *entry, pr *index.Probe, old record.Ptr, ver uint64) Status {
-	e.Version = ss.st.following(k.Place, ver)
+	e.Version = ss.st.following(k, ver)
 	at := pr.Address()
 	st := ss.publish(k, e, func(a record.Address) bool { return ss.st.ix.Update(pr, a) })
 	if st != OK {

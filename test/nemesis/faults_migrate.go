@@ -177,6 +177,7 @@ func (g *game) migrate() (uint64, error) { return g.migrateFrom(g.sides()) }
 // migrateFrom asks for half of what a node owns to go to another. If it owns nothing, as when it is about to get
 // something only, the other half of the cluster does.
 func (g *game) migrateFrom(source, target *harness.Node) (id uint64, err error) {
+	var options meta.MigrationOptions
 	err = harness.Eventually("a migration can be asked for", func() error {
 		return g.withMeta(func(ctx context.Context, m *meta.Store) error {
 			s, err := m.Read(ctx)
@@ -184,18 +185,26 @@ func (g *game) migrateFrom(source, target *harness.Node) (id uint64, err error) 
 				return err
 			}
 			halves := s.Map.Ranges(view.NodeID(source.ID)).Divide(2)
+			options = meta.MigrationOptions{Sample: g.rng.IntN(2) == 0, Ownership: ownership(g.rng.IntN(3))}
 			made, err := m.Migrate(ctx, meta.MigrationRequest{
-				Source: view.NodeID(source.ID), Target: view.NodeID(target.ID), Ranges: halves[g.rng.IntN(2)],
-				Options: meta.MigrationOptions{Sample: g.rng.IntN(2) == 0},
+				Source: view.NodeID(source.ID), Target: view.NodeID(target.ID), Ranges: halves[g.rng.IntN(2)], Options: options,
 			})
 			id = made.ID
 			return err
 		})
 	})
 	if err == nil {
-		g.say("half of %s moves to %s, migration %d", source.ID, target.ID, id)
+		g.say("half of %s moves to %s, migration %d, %+v", source.ID, target.ID, id, options)
 	}
 	return id, err
+}
+
+// ownership is late for one of three.
+func ownership(n int) string {
+	if n == 0 {
+		return meta.OwnershipLate
+	}
+	return meta.OwnershipEarly
 }
 
 // withMeta gives f the cluster's metadata to change, and some seconds to do it.

@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// An import of what another store still owns and changes: a copy. It is fed with what that store has of a key at
+// some time, and later, when the key has changed, with what it has then. Between such rounds Apply makes it whole.
+//
+// Nothing of these places is removed here by itself, by time or for want of room: the version of such a removal may
+// be that of a record which the other store gives the key next, and of the two a replay would keep either.
+
+// isForeign tells whether another store owns a place and this one only copies it.
+func (is *imports) isForeign(p record.Place) bool {
+	all := is.open.Load()
+	if all == nil {
+		return false
+	}
+	for _, im := range *all {
+		if im.foreign && im.owns(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// foreign tells whether a record or a piece of one belongs to a place that is only copied.
+func (st *Store) foreign(p record.Ptr) bool {
+	if !st.imports.any() || p.Table() == completionTable {
+		return false
+	}
+	place, ok := PlaceOfEntry(p)
+	return ok && st.imports.isForeign(place)
+}
+
+// Apply ends a round of an import of what another store owns: large values become visible, and what was removed
+// goes. No worker imports meanwhile. After an error it may be called again.
+func (im *Importer) Apply(ctx context.Context) error {
+	workers, err := im.finishing()
+	if err != nil {
+		return err
+	}
+	var large largeValues
+	for _, w := range workers {
+		large.merge(w.values)
+	}
+	if err := each(workers, func(w *ImportWorker) error { return w.showLarge(ctx, large) }); err != nil {
+		return err
+	}
+	if err := each(workers, func(w *ImportWorker) error { return w.removeDead(ctx, &w.tombs) }); err != nil {
+		return err
+	}
+	if err := workers[0].dropUnnamed(ctx, large); err != nil {
+		return err
+	}
+	for _, w := range workers {
+		w.fronts, w.tombs, w.values = nil, graveyard{}, nil
+	}
+	return nil
+}
+
+// Durable waits until all that the worker has imported is as durable as the store promises.
+func (w *ImportWorker) Durable(ctx context.Context) error {
+	return w.ss.waitDurable(ctx, w.ss.Seal())
+}
+
+// Succeed says what the other store's Ceiling was in the end: versions go on above it.
+func (st *Store) Succeed(ceiling uint64) {
+	st.raiseCeiling(ceiling)
+	st.floors.raiseAll(ceiling)
+}
