@@ -20,7 +20,19 @@ func (l *life) newDriver() *migrate.Driver {
 		Self: l.self, Cache: l.cache, Member: l.ledger.current, Peers: l.pool, Store: l.store,
 		Gate: landing{l}, Taking: &l.taking, Roster: l.primary.Load().RosterNumber,
 		PullBytes: int(l.cfg.MigratePullBytes), Partitions: l.cfg.MigratePartitions, Rate: int64(l.cfg.MigrateRate),
-		HaltAt: migrate.Step(l.cfg.MigrateHaltAt), Log: l.log.With(slog.String("part", "migrate")),
+		Halts: l.halts(), Log: l.log.With(slog.String("part", "migrate")),
+	})
+}
+
+// halts stop migrations where a test wants it.
+func (l *life) halts() migrate.Halts {
+	return migrate.Halts{Self: l.self, At: migrate.Step(l.cfg.MigrateHaltAt), Dir: l.cfg.MigrateHaltDir}
+}
+
+// haltAt halts this node as a source, if a test wants it.
+func (l *life) haltAt(ctx context.Context, step migrate.Step) error {
+	return l.halts().Here(ctx, step, func(s migrate.Step) {
+		l.log.Warn("this node halts here, as it was told to", "step", string(s))
 	})
 }
 
@@ -67,6 +79,9 @@ func (l *life) retract(ctx context.Context) {
 
 // drop takes ranges out of the store, and has what its log says of them count no more.
 func (l *life) drop(ctx context.Context, gone view.Ranges) error {
+	if err := l.haltAt(ctx, migrate.Dropping); err != nil {
+		return err
+	}
 	// The gate must be as new as what says that they have left, and nobody at work on them.
 	l.gate.show(l.cache.Snapshot())
 	if _, err := l.cut(ctx); err != nil {

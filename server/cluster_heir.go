@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
@@ -27,6 +28,11 @@ func (g legacy) ranges() (all view.Ranges) {
 		all = all.Union(s.Ranges)
 	}
 	return all
+}
+
+// returned tells whether it is what a migration that was taken back has left.
+func (g legacy) returned() bool {
+	return slices.ContainsFunc(g, func(s meta.Share) bool { return s.Return != 0 })
 }
 
 // legacies returns what a node is to replay and can, as all of it has a plan.
@@ -131,6 +137,11 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool)
 	ranges := g.ranges()
 	if first {
 		l.log.Info("this node replays what it inherits", "logs", len(g), "share", fmt.Sprintf("%.2f%%", 100*ranges.Fraction()))
+	}
+	if g.returned() {
+		if err := l.haltAt(ctx, migrate.Replaying); err != nil {
+			return err
+		}
 	}
 	im, err := l.importer(ctx, ranges)
 	if err != nil {

@@ -68,6 +68,7 @@ type Config struct {
 	MigratePartitions int           // pulls of a migration that are under way at a time
 	MigrateRate       Size          // bytes per second that a migration to this node takes at most; 0: no limit
 	MigrateHaltAt     string        // for tests: a step at which migrations to this node halt
+	MigrateHaltDir    string        // for tests: where files say at which steps migrations halt
 
 	// Operations.
 	AdminAddr string // metrics, health, pprof; empty: off

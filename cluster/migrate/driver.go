@@ -30,7 +30,7 @@ type Options struct {
 	Rate       int64          // bytes per second at most; 0 is no limit
 	Busy       func() float64 // share of their time that front doors work, 0 to 1; may be nil
 	Patience   time.Duration  // with a source that lives and does not answer, then ranges are returned; 15 s
-	HaltAt     Step           // for tests
+	Halts      Halts          // for tests
 }
 
 func (o Options) withDefaults() Options {

@@ -258,7 +258,7 @@ func (m *move) seen(ctx context.Context) (stage, error) {
 func (m *move) waits(why string) { m.waitsFor.Store(&why) }
 
 func (m *move) halt(ctx context.Context, s Step) error {
-	return halt{m.o.HaltAt}.here(ctx, s, func(s Step) {
+	return m.o.Halts.Here(ctx, s, func(s Step) {
 		m.log.Warn("the migration halts here, as it was told to", "step", string(s))
 		m.waits("told to halt at " + string(s))
 	})

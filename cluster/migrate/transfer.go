@@ -20,7 +20,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	}
 	m.o.Gate.Expect(m.want.Ranges)
 	defer m.o.Gate.Unexpect(m.want.Ranges) // From then on etcd says so, or it failed.
-	if m.o.HaltAt == AfterTransfer {
+	if m.o.Halts.set(AfterTransfer) {
 		// Its answer is not heard: the source has written to etcd, and nobody serves.
 		_, _ = m.ask(ctx)
 		return yielding, m.halt(ctx, AfterTransfer)
@@ -152,6 +152,9 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 		return returning, err
 	}
 	m.stopPulls()
+	if err := m.halt(ctx, Shut); err != nil {
+		return returning, err
+	}
 	member, err := m.o.Member()
 	if err != nil {
 		return returning, err
@@ -164,6 +167,9 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 	m.log.Info("what came was returned to the source", "batch", last)
 	_, err = m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Moving })
 	if err != nil {
+		return returning, err
+	}
+	if err := m.halt(ctx, Returned); err != nil {
 		return returning, err
 	}
 	m.awaitSource(ctx)
