@@ -33,6 +33,7 @@ type life struct {
 	ledger ledger
 
 	primary atomic.Pointer[replica.Primary]
+	driver  atomic.Pointer[migrate.Driver]
 	store   *store.Store
 	shelf   *migrate.Shelf // the store, to targets of migrations
 	yields  yields
@@ -122,6 +123,7 @@ func (l *life) start() error {
 	}
 	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
 	driver := l.newDriver()
+	l.driver.Store(driver)
 	l.adoptArrivals = driver.Adopt
 	close(l.opened)
 	if err := l.openDoors(); err != nil {

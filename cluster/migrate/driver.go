@@ -67,6 +67,7 @@ type Driver struct {
 	o Options
 
 	replay sync.Mutex // held by who imports what was pulled
+	count  counts
 
 	mu    sync.Mutex
 	moves map[ID]*move
@@ -133,25 +134,4 @@ func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
 		}
 	}
 	return nil
-}
-
-// Metrics count what a driver does.
-type Metrics struct {
-	Moves   int   // under way
-	Bytes   int64 // pulled by them
-	Records int64
-	Waiting int // keys that operations wait for
-}
-
-// Metrics tells how far migrations have come that are under way.
-func (d *Driver) Metrics() (sum Metrics) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for _, m := range d.moves {
-		sum.Moves++
-		sum.Bytes += m.bytes.Load()
-		sum.Records += m.records.Load()
-		sum.Waiting += m.priority.waiting()
-	}
-	return sum
 }

@@ -95,7 +95,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, nicMetrics)
 	describe(out, replicaMetrics)
 	describe(out, clusterMetrics)
-	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, replyDesc, buildDesc, readyDesc} {
+	describe(out, migrateMetrics)
+	describe(out, balancerMetrics)
+	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, replyDesc, buildDesc, readyDesc, migrateStages, migrateEnds, balancerHeld} {
 		out <- d
 	}
 }
@@ -140,6 +142,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if n, has := c.node.(clusterNode); has {
 		if m, ok := n.Cluster(); ok {
 			collect(out, clusterMetrics, &m)
+			collectMoves(out, &m)
 		}
 	}
 }
