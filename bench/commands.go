@@ -23,6 +23,7 @@ func Commands() []*cobra.Command {
 		tailwindCommand(),
 		takeoverCommand(),
 		rocksteadyCommand(),
+		balanceCommand(),
 		busyCommand(),
 	}
 }
