@@ -22,8 +22,8 @@ func Commands() []*cobra.Command {
 		hyperCommand(),
 		tailwindCommand(),
 		takeoverCommand(),
-		rocksteadyCommand(),
 		balanceCommand(),
+		rocksteadyCommand(),
 		busyCommand(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
-	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
@@ -28,11 +27,6 @@ func (g legacy) ranges() (all view.Ranges) {
 		all = all.Union(s.Ranges)
 	}
 	return all
-}
-
-// returned tells whether it is what a migration that was taken back has left.
-func (g legacy) returned() bool {
-	return slices.ContainsFunc(g, func(s meta.Share) bool { return s.Return != 0 })
 }
 
 // legacies returns what a node is to replay and can, as all of it has a plan.
@@ -138,11 +132,6 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool)
 	if first {
 		l.log.Info("this node replays what it inherits", "logs", len(g), "share", fmt.Sprintf("%.2f%%", 100*ranges.Fraction()))
 	}
-	if g.returned() {
-		if err := l.haltAt(ctx, migrate.Replaying); err != nil {
-			return err
-		}
-	}
 	im, err := l.importer(ctx, ranges)
 	if err != nil {
 		return err
@@ -192,6 +181,9 @@ func storeRanges(ranges view.Ranges) []store.Range {
 // importer begins an import of places, once nothing of them runs here but what knows of it: a
 // source that gave them away a moment ago, and gets them back, may still be at work on them.
 func (l *life) importer(ctx context.Context, ranges view.Ranges) (*store.Importer, error) {
+	if err := l.haltReturn(ctx, ranges); err != nil {
+		return nil, err
+	}
 	l.taking.Lock()
 	defer l.taking.Unlock()
 	l.gate.show(l.cache.Snapshot())

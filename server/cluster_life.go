@@ -33,7 +33,6 @@ type life struct {
 	ledger ledger
 
 	primary atomic.Pointer[replica.Primary]
-	driver  atomic.Pointer[migrate.Driver]
 	store   *store.Store
 	shelf   *migrate.Shelf // the store, to targets of migrations
 	yields  yields
@@ -52,6 +51,7 @@ type life struct {
 	// adoptArrivals ends what still comes from the sources of migrations to these places, and returns once
 	// all that came is as safe as any write. It is set before the store counts as opened; nil: nothing comes.
 	adoptArrivals func(ctx context.Context, ranges view.Ranges) error
+	driver        atomic.Pointer[migrate.Driver]
 }
 
 var (

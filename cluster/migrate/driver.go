@@ -30,7 +30,8 @@ type Options struct {
 	Rate       int64          // bytes per second at most; 0 is no limit
 	Busy       func() float64 // share of their time that front doors work, 0 to 1; may be nil
 	Patience   time.Duration  // with a source that lives and does not answer, then ranges are returned; 15 s
-	Halts      Halts          // for tests
+	HaltAt     Step           // for tests
+	HaltDir    string         // for tests; see Halts
 }
 
 func (o Options) withDefaults() Options {
@@ -67,11 +68,11 @@ type Driver struct {
 	o Options
 
 	replay sync.Mutex // held by who imports what was pulled
-	count  counts
 
 	mu    sync.Mutex
 	moves map[ID]*move
 	tasks sync.WaitGroup
+	past  Totals // of migrations that are over
 }
 
 // New makes a driver. Run it once.
@@ -104,6 +105,7 @@ func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 			one.run(ctx)
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			d.past.end(one, d.o.Cache.Snapshot().Migrations[m.ID].Stage)
 			delete(d.moves, m.ID)
 		})
 	}
@@ -134,4 +136,27 @@ func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
 		}
 	}
 	return nil
+}
+
+// Metrics count what a driver does.
+type Metrics struct {
+	Totals
+	Moves   int   // under way
+	Bytes   int64 // pulled by them
+	Records int64
+	Waiting int // keys that operations wait for
+}
+
+// Metrics tells how far migrations have come that are under way.
+func (d *Driver) Metrics() (sum Metrics) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sum.Totals = d.totals()
+	for _, m := range d.moves {
+		sum.Moves++
+		sum.Bytes += m.bytes.Load()
+		sum.Records += m.records.Load()
+		sum.Waiting += m.priority.waiting()
+	}
+	return sum
 }

@@ -9,13 +9,31 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
-// Halts stop migrations at named steps, for tests that do harm there. The zero value stops none.
+// Steps of a target that returns what came.
+const (
+	Shut     Step = "shut"     // it serves nothing of it any more; etcd does not know
+	Returned Step = "returned" // etcd says that the ranges are the source's, who may not have heard
+)
+
+// Steps of the source.
+const (
+	Given     Step = "given"     // etcd says that the ranges are the target's; operations on them may be under way here
+	Severed   Step = "severed"   // none is; the target does not know
+	Replaying Step = "replaying" // the ranges were returned, and what the target wrote is about to be replayed
+	Dropping  Step = "dropping"  // the target has all, and it is about to be dropped here
+)
+
+// ReturnSteps are those of a migration that is taken back.
+var ReturnSteps = []Step{Shut, Returned, Replaying}
+
+// SourceSteps are the source's, of one that is not.
+var SourceSteps = []Step{Given, Severed, Dropping}
+
+// Halts stop nodes at named steps, for tests that do harm there.
 type Halts struct {
 	Self view.NodeID
-	// At is a step at which migrations to this node halt for good.
-	At Step
 	// Dir is a directory: who comes to a step halts for as long as a file of that name is in it. It leaves word in
-	// a file NAME.reached.
+	// a file NAME.reached. Empty: nobody halts.
 	Dir string
 }
 
@@ -27,9 +45,6 @@ func (h Halts) Reached(s Step) string { return filepath.Join(h.Dir, string(s)+".
 
 // set tells whether one who comes to the step halts there now.
 func (h Halts) set(s Step) bool {
-	if h.At == s {
-		return s != ""
-	}
 	if h.Dir == "" {
 		return false
 	}
@@ -43,10 +58,6 @@ func (h Halts) Here(ctx context.Context, s Step, tell func(Step)) error {
 		return ctx.Err()
 	}
 	tell(s)
-	if h.At == s {
-		<-ctx.Done()
-		return ctx.Err()
-	}
 	_ = os.WriteFile(h.Reached(s), []byte(h.Self), 0o600) // A test that hears nothing says so.
 	for h.set(s) && ctx.Err() == nil {
 		pauseFor(ctx, haltLook)

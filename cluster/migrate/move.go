@@ -54,6 +54,7 @@ type move struct {
 	waitsFor       atomic.Pointer[string]
 	bytes, records atomic.Int64
 	asked          atomic.Int64 // keys, in priority pulls
+	pulled         atomic.Int64 // how many pulls were answered
 	total          atomic.Int64 // about how many bytes there are
 }
 
@@ -258,10 +259,17 @@ func (m *move) seen(ctx context.Context) (stage, error) {
 func (m *move) waits(why string) { m.waitsFor.Store(&why) }
 
 func (m *move) halt(ctx context.Context, s Step) error {
-	return m.o.Halts.Here(ctx, s, func(s Step) {
+	if s == Pulling {
+		m.pulled.Add(1) // Every pull comes by here.
+	}
+	tell := func(s Step) {
 		m.log.Warn("the migration halts here, as it was told to", "step", string(s))
 		m.waits("told to halt at " + string(s))
-	})
+	}
+	if err := (halt{m.o.HaltAt}).here(ctx, s, tell); err != nil {
+		return err
+	}
+	return Halts{m.o.Self, m.o.HaltDir}.Here(ctx, s, tell)
 }
 
 // sample asks the source to note what its clients use, so that it can send that first.

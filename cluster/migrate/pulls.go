@@ -204,8 +204,8 @@ func (p *pulls) once(ctx context.Context, one *puller, ask *pull) (got pulled, e
 	if err := p.replay(ctx, one, entries); err != nil {
 		return got, fmt.Errorf("import what was pulled: %w", err)
 	}
-	p.m.brought(got.Records, entries)
-	p.m.d.count.pulls.Add(1)
+	p.m.bytes.Add(int64(len(entries)))
+	p.m.records.Add(int64(got.Records))
 	return got, p.pace.wait(ctx, time.Since(began), len(entries))
 }
 
@@ -281,7 +281,6 @@ func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
 		bulk = appendKey(bulk, &list[i])
 	}
 	p.m.asked.Add(int64(len(list)))
-	p.m.d.count.priorityKeys.Add(int64(len(list)))
 	for ask := (keys{ID: p.m.id}); ; {
 		var got pulled
 		entries, err := p.urgent.call(p.ctx, methodKeys, ask.encode(), bulk, &got)
@@ -291,8 +290,8 @@ func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
 		if err := p.urgent.worker.Import(p.ctx, entries); err != nil {
 			return err
 		}
-		p.m.brought(got.Records, entries)
-		p.m.d.count.priorityPulls.Add(1)
+		p.m.bytes.Add(int64(len(entries)))
+		p.m.records.Add(int64(got.Records))
 		if got.all() {
 			break
 		}

@@ -1,9 +1,11 @@
 package migrate
 
-// Step is a named point of a migration.
+import "context"
+
+// Step is a named point of a migration, as its target goes through it.
 type Step string
 
-// The steps that its target goes through, in their order.
+// The steps, in their order.
 const (
 	AfterSample    Step = "after-sample"
 	BeforeTransfer Step = "before-transfer"
@@ -15,25 +17,17 @@ const (
 	Completed      Step = "completed"
 )
 
-// Steps of a target that returns what came.
-const (
-	Shut     Step = "shut"     // it serves nothing of it any more; etcd does not know
-	Returned Step = "returned" // etcd says that the ranges are the source's, who may not have heard
-)
-
-// Steps of the source.
-const (
-	Given     Step = "given"     // etcd says that the ranges are the target's; operations on them may be under way here
-	Severed   Step = "severed"   // none is; the target does not know
-	Replaying Step = "replaying" // the ranges were returned, and what the target wrote is about to be replayed
-	Dropping  Step = "dropping"  // the target has all, and it is about to be dropped here
-)
-
-// Steps are those of a target that comes to the end.
+// Steps are all of them.
 var Steps = []Step{AfterSample, BeforeTransfer, AfterTransfer, Yielded, Pulling, Pulled, Adopted, Completed}
 
-// ReturnSteps are those of a migration that is taken back.
-var ReturnSteps = []Step{Shut, Returned, Replaying}
+// halt stops a migration at a step for good, for tests that kill nodes there.
+type halt struct{ at Step }
 
-// SourceSteps are the source's, of one that is not.
-var SourceSteps = []Step{Given, Severed, Dropping}
+// here returns at once, unless it is where the migration is to halt; then it returns when ctx has ended.
+func (h halt) here(ctx context.Context, s Step, tell func(Step)) error {
+	if h.at == s && s != "" {
+		tell(s)
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}

@@ -20,7 +20,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	}
 	m.o.Gate.Expect(m.want.Ranges)
 	defer m.o.Gate.Unexpect(m.want.Ranges) // From then on etcd says so, or it failed.
-	if m.o.Halts.set(AfterTransfer) {
+	if m.o.HaltAt == AfterTransfer {
 		// Its answer is not heard: the source has written to etcd, and nobody serves.
 		_, _ = m.ask(ctx)
 		return yielding, m.halt(ctx, AfterTransfer)
@@ -64,7 +64,7 @@ func (m *move) ask(ctx context.Context) (yielded, error) {
 		}
 		m.first = append(m.first, bulk...)
 		if last {
-			return y, nil
+			return y, m.halt(ctx, AfterTransfer)
 		}
 	}
 }
@@ -213,7 +213,6 @@ func (m *move) leave(ctx context.Context) {
 	if m.arrival != nil {
 		m.arrival.End()
 	}
-	m.d.count.ended(s.Migrations[m.id].Stage)
 	m.log.Info("the migration has ended", "as", string(s.Migrations[m.id].Stage), "why", s.Migrations[m.id].Why,
 		"records", m.records.Load(), "bytes", m.bytes.Load(), "took", time.Since(m.began).Round(time.Millisecond).String())
 }

@@ -22,8 +22,8 @@ type Balancer struct {
 
 var migrateMetrics = []metric[migrate.Metrics]{
 	gauge("migrate_waiting_keys", "Keys of migrations to this node that operations wait for.", func(m *migrate.Metrics) int64 { return int64(m.Waiting) }),
-	counter("migrate_records", "Records that migrations have brought here.", func(m *migrate.Metrics) int64 { return m.Records }),
-	counter("migrate_bytes", "Bytes that migrations have brought here.", func(m *migrate.Metrics) int64 { return m.Bytes }),
+	counter("migrate_records", "Records that migrations have brought here.", func(m *migrate.Metrics) int64 { return m.AllRecords }),
+	counter("migrate_bytes", "Bytes that migrations have brought here.", func(m *migrate.Metrics) int64 { return m.AllBytes }),
 	counter("migrate_pulls", "Pulls of this node that were answered.", func(m *migrate.Metrics) int64 { return m.Pulls }),
 	counter("migrate_priority_pulls", "Priority pulls of this node that were answered.", func(m *migrate.Metrics) int64 { return m.PriorityPulls }),
 	counter("migrate_priority_keys", "Keys that priority pulls asked for.", func(m *migrate.Metrics) int64 { return m.PriorityKeys }),

@@ -19,10 +19,10 @@ func (m *member) Cluster() (Cluster, bool) { return m.cluster, true }
 
 func TestMetricsTellOfMigrationsAndOfTheBalancer(t *testing.T) {
 	n := &member{cluster: Cluster{
-		Migrate: migrate.Metrics{
-			Stages: map[string]int{"pulling": 2, "queued": 0}, Waiting: 3, Records: 4, Bytes: 5, Pulls: 6, PriorityPulls: 7, PriorityKeys: 8,
+		Migrate: migrate.Metrics{Waiting: 3, Totals: migrate.Totals{
+			Stages: map[string]int{"pulling": 2, "queued": 0}, AllRecords: 4, AllBytes: 5, Pulls: 6, PriorityPulls: 7, PriorityKeys: 8,
 			Done: 9, Cancelled: 10, Failed: 11,
-		},
+		}},
 		Balancer: Balancer{
 			Samples: 12, Decided: 13, Asked: 14, Done: 15, Failed: 16, Ratio: 1.5, Held: map[string]int64{"budget": 17},
 			HourBytes: 18, SpentBytes: 19, HourMoves: 20, SpentMoves: 21,
