@@ -44,6 +44,7 @@ type life struct {
 	cancel context.CancelCauseFunc
 	ended  <-chan struct{}
 	tasks  sync.WaitGroup
+	driver atomic.Pointer[migrate.Driver]
 	closed sync.Once
 	heir   sync.Mutex // held by who replays: of two leases in a row, one
 	// taking is held while an import of places begins, or an arrival: each knows of the other.
@@ -51,7 +52,6 @@ type life struct {
 	// adoptArrivals ends what still comes from the sources of migrations to these places, and returns once
 	// all that came is as safe as any write. It is set before the store counts as opened; nil: nothing comes.
 	adoptArrivals func(ctx context.Context, ranges view.Ranges) error
-	driver        atomic.Pointer[migrate.Driver]
 }
 
 var (
@@ -123,12 +123,12 @@ func (l *life) start() error {
 	}
 	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
 	driver := l.newDriver()
-	l.driver.Store(driver)
 	l.adoptArrivals = driver.Adopt
 	close(l.opened)
 	if err := l.openDoors(); err != nil {
 		return err
 	}
+	l.driver.Store(driver)
 	l.tasks.Go(func() { driver.Run(l.ctx) })
 	l.tasks.Go(func() { l.retract(l.ctx) })
 	return nil

@@ -49,12 +49,12 @@ type move struct {
 	pulls    *pulls
 	priority *priority
 
+	pulled         atomic.Int64  // how many pulls were answered
 	quiet          chan struct{} // closed when nothing is imported any more
 	now            atomic.Pointer[stage]
 	waitsFor       atomic.Pointer[string]
 	bytes, records atomic.Int64
 	asked          atomic.Int64 // keys, in priority pulls
-	pulled         atomic.Int64 // how many pulls were answered
 	total          atomic.Int64 // about how many bytes there are
 }
 
