@@ -24,6 +24,9 @@ type blow struct {
 
 func (b blow) String() string { return fmt.Sprintf("%s: %s is %s", b.step, b.side, b.how) }
 
+// allSteps are those that a migration can be halted at.
+var allSteps = slices.Concat(migrate.Steps, migrate.SourceSteps, migrate.ReturnSteps)
+
 // Whom a blow hits.
 const (
 	theSource      = "the source"
@@ -36,7 +39,7 @@ var blowSides = []string{theSource, theTarget, theBoth, theCoordinator}
 
 // blows are all that can be, in some order. Those of networks need machines.
 func blows(rng *rand.Rand, machines bool) (all []blow) {
-	for _, step := range slices.Concat(migrate.Steps, migrate.SourceSteps, migrate.ReturnSteps) {
+	for _, step := range allSteps {
 		for _, side := range blowSides {
 			for how := range assaults {
 				all = append(all, blow{step, how, side})

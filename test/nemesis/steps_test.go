@@ -9,7 +9,6 @@ import (
 	"testing"
 	"text/tabwriter"
 
-	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/test/harness"
 )
 
@@ -105,7 +104,7 @@ func tableOf(struck map[blow]int) string {
 	slices.Sort(ways)
 	fmt.Fprintf(w, "step\t%s\n", strings.Join(ways, "\t"))
 	total := 0
-	for _, step := range slices.Concat(migrate.Steps, migrate.SourceSteps, migrate.ReturnSteps) {
+	for _, step := range allSteps {
 		fmt.Fprint(w, step)
 		for _, how := range ways {
 			var cells []string
