@@ -5,6 +5,7 @@ TOOL   := $(GO) tool -modfile=tools/go.mod
 # The packages whose code runs on many goroutines at once.
 RACY   := ./engine/... ./fabric/... ./cluster/... ./wire/... ./server/... ./internal/...
 KILLS  ?= 300
+ROUNDS ?= 336
 SEEDS  ?= 5000
 
 .PHONY: help
@@ -63,8 +64,12 @@ torture-cluster: ## the same until KILLS=300 processes were killed, half of them
 	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run 'TortureOf(Processes|NetworksAndDisks)' -args -kills $(KILLS) $(ARGS)
 
 .PHONY: torture-migrate
-torture-migrate: ## keys that move all the time, until half of KILLS=300 processes were killed meanwhile
+torture-migrate: torture-steps ## keys that move all the time, until half of KILLS=300 processes were killed meanwhile, and torture-steps
 	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run TortureOfMigrations -args -kills $(KILLS) $(ARGS)
+
+.PHONY: torture-steps
+torture-steps: ## ROUNDS=336 migrations halted at every named step, where either side, both or the coordinator is killed, stopped or cut off
+	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run TortureOfSteps -args -rounds $(ROUNDS) $(ARGS)
 
 # Modules of their own: ./... of the main module does not see them.
 CONTRIB := contrib/pebble contrib/bbolt

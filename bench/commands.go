@@ -22,6 +22,7 @@ func Commands() []*cobra.Command {
 		hyperCommand(),
 		tailwindCommand(),
 		takeoverCommand(),
+		balanceCommand(),
 		rocksteadyCommand(),
 		shadowfaxCommand(),
 		busyCommand(),

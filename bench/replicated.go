@@ -97,6 +97,7 @@ type devNode struct {
 	ID     string `json:"id"`
 	Redis  string `json:"redis"`
 	Native string `json:"native"`
+	Admin  string `json:"admin"`
 	Pid    int    `json:"pid"`
 }
 
@@ -107,7 +108,8 @@ type cluster struct {
 	dir    string
 }
 
-// startCluster starts a cluster of nodes with their data in a directory of its own.
+// startCluster starts a cluster of nodes with their data in a directory of its own. Nothing moves by itself, unless
+// args say so: most loads of experiments are uneven on purpose.
 func startCluster(ctx context.Context, program string, nodes int, args ...string) (*cluster, error) {
 	dir, err := os.MkdirTemp("", "ostro-bench-")
 	if err != nil {
@@ -120,7 +122,7 @@ func startCluster(ctx context.Context, program string, nodes int, args ...string
 	}
 	c.parent, err = startProgram("ostro cluster dev", program, append([]string{
 		"cluster", "dev", "--nodes", strconv.Itoa(nodes), "--dir", filepath.Join(dir, "cluster"),
-		"--port", strconv.Itoa(first), "--respawn=false", "--json",
+		"--port", strconv.Itoa(first), "--respawn=false", "--balance", "off", "--json",
 	}, args...)...)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))

@@ -20,8 +20,27 @@ func (l *life) newDriver() *migrate.Driver {
 		Self: l.self, Cache: l.cache, Member: l.ledger.current, Peers: l.pool, Store: l.store,
 		Gate: landing{l}, Taking: &l.taking, Roster: l.primary.Load().RosterNumber,
 		PullBytes: int(l.cfg.MigratePullBytes), Partitions: l.cfg.MigratePartitions, Rate: int64(l.cfg.MigrateRate),
-		HaltAt: migrate.Step(l.cfg.MigrateHaltAt), Log: l.log.With(slog.String("part", "migrate")),
+		HaltAt: migrate.Step(l.cfg.MigrateHaltAt), HaltDir: l.cfg.MigrateHaltDir, Log: l.log.With(slog.String("part", "migrate")),
 	})
+}
+
+// haltAt halts this node as a source, if a test wants it.
+func (l *life) haltAt(ctx context.Context, step migrate.Step) error {
+	return migrate.Halts{Self: l.self, Dir: l.cfg.MigrateHaltDir}.Here(ctx, step, func(s migrate.Step) {
+		l.log.Warn("this node halts here, as it was told to", "step", string(s))
+	})
+}
+
+// haltReturn is haltAt for a source that is about to replay what a return has left to it.
+func (l *life) haltReturn(ctx context.Context, ranges view.Ranges) error {
+	for _, r := range l.cache.Snapshot().Returns {
+		for _, p := range r.Parts {
+			if p.Heir == l.self && !p.Done && len(p.Ranges.Intersect(ranges)) > 0 {
+				return l.haltAt(ctx, migrate.Replaying)
+			}
+		}
+	}
+	return nil
 }
 
 // landing is the gate as the driver needs it.
@@ -78,6 +97,9 @@ func returns(s *meta.Snapshot, n view.NodeID) bool {
 
 // drop takes ranges out of the store, and has what its log says of them count no more.
 func (l *life) drop(ctx context.Context, gone view.Ranges) error {
+	if err := l.haltAt(ctx, migrate.Dropping); err != nil {
+		return err
+	}
 	// The gate must be as new as what says that they have left, and nobody at work on them.
 	l.gate.show(l.cache.Snapshot())
 	if _, err := l.cut(ctx); err != nil {

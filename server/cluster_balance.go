@@ -21,15 +21,15 @@ const (
 	// MethodLoad is the call that a node answers with a loadAnswer, and with operations by
 	// slot since the last such call.
 	MethodLoad = "node.load"
-	// balanceEvery is how often nodes are asked. A sample must be long enough to tell load from chance.
-	balanceEvery = 2 * time.Second
 	// tellDecisionEvery is how often a decision is written down that is much like the last.
 	tellDecisionEvery = 30 * time.Second
 )
 
 // loadAnswer is the rest of what a node says of its load.
 type loadAnswer struct {
-	Bytes int64 `json:"bytes"`
+	Bytes int64          `json:"bytes"`
+	Links []balance.Link `json:"links,omitempty"`
+	Hot   balance.Hot    `json:"hot"`
 }
 
 // slotLoadBytes is a slot and its operations a second, as they go over the wire.
@@ -67,20 +67,18 @@ func (h *host) answerLoad(_ context.Context, _ *peer.Call) (any, []byte, error) 
 	if l == nil || l.store == nil {
 		return loadAnswer{}, nil, nil
 	}
-	return loadAnswer{l.store.Metrics().LiveBytes}, appendLoad(nil, l.heat.Take()), nil
+	r := l.heat.Take()
+	return loadAnswer{l.store.Metrics().LiveBytes, r.Links, r.Hot}, appendLoad(nil, r.Ops), nil
 }
 
 // balance keeps the cluster even, in whatever terms this node is the coordinator, for as long as
 // it is a member.
 func (l *life) balance(ctx context.Context, m *meta.Member) {
 	b := balancer{life: l, member: m}
-	tick := time.NewTicker(balanceEvery)
-	defer tick.Stop()
 	for {
-		select {
-		case <-ctx.Done():
+		pauseFor(ctx, l.cache.Snapshot().Balancer.Period())
+		if ctx.Err() != nil {
 			return
-		case <-tick.C:
 		}
 		s := l.cache.Snapshot()
 		if s.Coordinator != l.id.Node || s.Balancer.Does() == meta.BalancerOff {
@@ -100,10 +98,15 @@ type balancer struct {
 	told   meta.Decision
 }
 
+// BalancerPolicy is what an operator wants, with defaults where nothing was said.
+func BalancerPolicy(b meta.Balancer) balance.Policy {
+	return balance.Policy{Trigger: b.Trigger, Moves: b.Moves, MinOps: b.MinOps, HourBytes: float64(b.HourBytes), HourMoves: b.HourMoves}.WithDefaults()
+}
+
 // look takes one sample, and acts on it.
 func (b *balancer) look(ctx context.Context, s *meta.Snapshot) {
-	policy := balance.Policy{Trigger: s.Balancer.Trigger, Moves: s.Balancer.Moves}
-	if b.judge == nil || policy != b.policy {
+	b.balanced.follow(s)
+	if policy := BalancerPolicy(s.Balancer); b.judge == nil || policy != b.policy {
 		b.judge, b.policy = balance.NewJudge(policy), policy
 	}
 	loads, err := b.loads(ctx, s)
@@ -111,17 +114,23 @@ func (b *balancer) look(ctx context.Context, s *meta.Snapshot) {
 		b.judge = nil // What comes next would be of another span of time.
 		return
 	}
-	plan := b.judge.Sample(s.Map, loads, unsettled(s))
-	b.tell(ctx, s, plan)
+	moves, bytes := s.Spent(time.Now().Add(-time.Hour))
+	plan := b.judge.Sample(s.Map, loads, unsettled(s), balance.Spent{Bytes: float64(bytes), Moves: moves})
+	if len(plan.Moves) > 0 && s.Balancer.Does() != meta.BalancerAuto {
+		plan.Held = balance.HeldDryRun
+	}
+	b.balanced.saw(plan)
+	b.tell(ctx, s, plan, loads)
 	if s.Balancer.Does() != meta.BalancerAuto {
 		return
 	}
 	for _, m := range plan.Moves {
-		made, err := b.meta.Migrate(ctx, meta.MigrationRequest{Source: m.From, Target: m.To, Ranges: m.Ranges, Why: "balancer: " + m.Why})
+		made, err := b.meta.Migrate(ctx, meta.MigrationRequest{Source: m.From, Target: m.To, Ranges: m.Ranges, By: meta.ByBalancer, Why: "balancer: " + m.Why})
 		if err != nil {
 			b.log.Warn("the balancer could not move a range", "why", err, "from", m.From, "to", m.To)
 			return
 		}
+		b.balanced.asked(made.ID)
 		b.log.Info("the balancer moves a range", "migration", made.ID, "why", m.Why)
 	}
 }
@@ -162,19 +171,23 @@ func (b *balancer) load(ctx context.Context, s *meta.Snapshot, n view.NodeID) (b
 		return balance.Load{}, err
 	}
 	ops, err := decodeLoad(bulk)
-	return balance.Load{Node: n, Ops: ops, Bytes: float64(answer.Bytes), Full: s.Draining(n)}, err
+	return balance.Load{Node: n, Ops: ops, Bytes: float64(answer.Bytes), Links: answer.Links, Hot: answer.Hot, Full: s.Draining(n)}, err
 }
 
 // tell writes a decision down when there is news.
-func (b *balancer) tell(ctx context.Context, s *meta.Snapshot, p balance.Plan) {
-	d := meta.Decision{At: time.Now().UTC(), Mode: s.Balancer.Does(), Ratio: p.Ratio, Why: p.Why}
+func (b *balancer) tell(ctx context.Context, s *meta.Snapshot, p balance.Plan, loads []balance.Load) {
+	d := meta.Decision{At: time.Now().UTC(), Mode: s.Balancer.Does(), Ratio: p.Ratio, Why: p.Why, Held: string(p.Held)}
 	for _, m := range p.Moves {
 		d.Moves = append(d.Moves, m.Why)
 	}
-	if len(d.Moves) == 0 && d.At.Sub(b.told.At) < tellDecisionEvery && d.Mode == b.told.Mode {
+	for i := range loads {
+		d.Nodes = append(d.Nodes, meta.NodeLoad{Node: loads[i].Node, Ops: loads[i].Sum(), Bytes: loads[i].Bytes})
+	}
+	news := len(d.Moves) > 0 || d.Mode != b.told.Mode || d.Held != b.told.Held
+	if !news && d.At.Sub(b.told.At) < tellDecisionEvery {
 		return
 	}
-	if len(d.Moves) > 0 && d.Mode == meta.BalancerDryRun && d.At.Sub(b.told.At) >= tellDecisionEvery {
+	if len(d.Moves) > 0 && d.Mode == meta.BalancerDryRun {
 		b.log.Info("the balancer would move ranges; `ostro cluster balance auto` lets it", "why", d.Why)
 	}
 	if err := b.member.Decided(ctx, d); err == nil {

@@ -56,12 +56,20 @@ func (n *Node) Cluster() (admin.Cluster, bool) {
 		Incoming: len(s.Incoming(self)), Outgoing: len(s.Outgoing(self)),
 		Inherited: h.inherited.Load(), Backup: h.backup.Metrics(), Peers: h.peers.Metrics(),
 	}
+	c.Balancer = h.balanced.metrics()
+	policy := BalancerPolicy(s.Balancer)
+	c.Balancer.HourBytes, c.Balancer.HourMoves = int64(policy.HourBytes), int64(policy.HourMoves)
+	spent, bytes := s.Spent(time.Now().Add(-time.Hour))
+	c.Balancer.SpentMoves, c.Balancer.SpentBytes = int64(spent), bytes
 	if l := h.life.Load(); l != nil {
 		if m := l.gate.member.Load(); m != nil {
 			c.Lease = m.Lease.Remaining()
 		}
 		if p := l.primary.Load(); p != nil {
 			c.Primary = p.Metrics()
+		}
+		if d := l.driver.Load(); d != nil {
+			c.Migrate = d.Metrics()
 		}
 	}
 	return c, true

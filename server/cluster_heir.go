@@ -181,6 +181,9 @@ func storeRanges(ranges view.Ranges) []store.Range {
 // importer begins an import of places, once nothing of them runs here but what knows of it: a
 // source that gave them away a moment ago, and gets them back, may still be at work on them.
 func (l *life) importer(ctx context.Context, ranges view.Ranges) (*store.Importer, error) {
+	if err := l.haltReturn(ctx, ranges); err != nil {
+		return nil, err
+	}
 	l.taking.Lock()
 	defer l.taking.Unlock()
 	l.gate.show(l.cache.Snapshot())

@@ -60,6 +60,7 @@ type host struct {
 	ready  atomic.Bool // all of the above is there
 
 	inherited atomic.Int64 // records of dead nodes that this one took over
+	balanced  balanced     // what it has done as the balancer
 }
 
 func newHost(n *Node, memory Size) *host {

@@ -47,6 +47,7 @@ type life struct {
 	cancel context.CancelCauseFunc
 	ended  <-chan struct{}
 	tasks  sync.WaitGroup
+	driver atomic.Pointer[migrate.Driver]
 	closed sync.Once
 	heir   sync.Mutex // held by who replays: of two leases in a row, one
 	// taking is held while an import of places begins, or an arrival: each knows of the other.
@@ -132,6 +133,7 @@ func (l *life) start() error {
 	if err := l.openDoors(); err != nil {
 		return err
 	}
+	l.driver.Store(driver)
 	l.tasks.Go(func() { driver.Run(l.ctx) })
 	l.tasks.Go(func() { l.retract(l.ctx) })
 	return nil

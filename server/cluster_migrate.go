@@ -159,6 +159,9 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 		if _, err := member.Move(ctx, id, from, segment); err != nil {
 			return m, err
 		}
+		if err := l.haltAt(ctx, migrate.Given); err != nil {
+			return m, err
+		}
 	}
 	seen, err = l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Wanted })
 	if err != nil {
@@ -217,6 +220,9 @@ func (l *life) yield(ctx context.Context, m meta.Migration) error {
 	}
 	l.gate.show(l.cache.Snapshot())
 	if _, err := l.cut(ctx); err != nil {
+		return err
+	}
+	if err := l.haltAt(ctx, migrate.Severed); err != nil {
 		return err
 	}
 	l.yields.add(m.ID)

@@ -78,6 +78,7 @@ func newWorld(t *testing.T) *world {
 	w.meta, err = meta.Open(patient(t), c)
 	w.must(err)
 	t.Cleanup(func() { _ = w.meta.Close() })
+	w.must(w.meta.SetBalancer(patient(t), meta.Balancer{Mode: meta.BalancerOff})) // What a test does not move stays where it is.
 	w.cache, err = w.meta.Follow(patient(t))
 	w.must(err)
 	t.Cleanup(w.cache.Close)

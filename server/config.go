@@ -69,6 +69,7 @@ type Config struct {
 	MigrateRate       Size          // bytes per second that a migration to this node takes at most; 0: no limit
 	OwnershipCheck    string        // views, keys: how native sessions find out whether keys are this node's
 	MigrateHaltAt     string        // for tests: a step at which migrations to this node halt
+	MigrateHaltDir    string        // for tests: where files say at which steps migrations halt
 
 	// Operations.
 	AdminAddr string // metrics, health, pprof; empty: off

@@ -11,6 +11,10 @@ type Judge struct {
 	policy Policy
 	seen   []Load // sums of the samples that count, one a node
 	count  int
+	cool   int // how many samples do not count
+
+	fullest view.NodeID // in all of the samples
+	misses  int         // but for so many
 }
 
 // NewJudge returns one that has seen nothing.
@@ -18,30 +22,49 @@ func NewJudge(p Policy) *Judge { return &Judge{policy: p.WithDefaults()} }
 
 // Sample takes what all living nodes carried since the last one, and returns what
 // should move, usually nothing. moving says that ranges are on their way: what is measured
-// then is not what will be.
-func (j *Judge) Sample(m view.Map, loads []Load, moving bool) Plan {
+// then is not what will be. spent is what was moved within the last hour.
+func (j *Judge) Sample(m view.Map, loads []Load, moving bool, spent Spent) Plan {
+	now := Make(m, loads, j.policy, spent)
 	if moving {
 		j.forget()
-		return Plan{Why: "ranges are on their way: loads are compared again when they have arrived"}
+		j.cool = j.policy.Cool
+		return now.held(HeldMoving, "ranges are on their way: loads are compared again when they have arrived")
 	}
-	now := Make(m, loads, j.policy)
-	if len(now.Moves) == 0 {
-		j.forget()
-		return now
+	if j.cool > 0 {
+		j.cool--
+		return now.held(HeldCool, fmt.Sprintf("something has just moved: the next %d samples do not count", j.cool+1))
+	}
+	if len(now.Moves) == 0 || now.Fullest != j.fullest {
+		// Another node, as when records are loaded into one after the other; or chance.
+		if j.misses++; j.count == 0 || j.misses > j.policy.misses() {
+			j.forget()
+			if len(now.Moves) == 0 {
+				return now
+			}
+			j.fullest = now.Fullest
+		}
 	}
 	j.note(loads)
 	if j.count < j.policy.Samples {
-		return Plan{
-			Fullest: now.Fullest, Ratio: now.Ratio, Expected: now.Ratio,
-			Why: fmt.Sprintf("%s carries %.2f times the average, in %d of %d samples that it takes", now.Fullest, now.Ratio, j.count, j.policy.Samples),
-		}
+		return now.held(HeldSamples, fmt.Sprintf("%s carries %.2f times the average, in %d of %d samples that it takes", now.Fullest, now.Ratio, j.count, j.policy.Samples))
 	}
-	plan := Make(m, j.means(), j.policy)
+	plan := Make(m, j.means(), j.policy, spent)
 	j.forget()
+	if len(plan.Moves) > 0 {
+		j.cool = j.policy.Cool
+	}
 	return plan
 }
 
-func (j *Judge) forget() { j.seen, j.count = nil, 0 }
+// held is a plan whose moves wait. If there are none it waits for nothing.
+func (p Plan) held(by Held, why string) Plan {
+	if len(p.Moves) == 0 {
+		by = ""
+	}
+	return Plan{Fullest: p.Fullest, Ratio: p.Ratio, Expected: p.Ratio, Held: by, Why: why}
+}
+
+func (j *Judge) forget() { j.seen, j.count, j.misses, j.fullest = nil, 0, 0, "" }
 
 // note adds a sample. If nodes have come or gone, it begins anew.
 func (j *Judge) note(loads []Load) {
@@ -53,7 +76,7 @@ func (j *Judge) note(loads []Load) {
 	for i, load := range loads {
 		at := &j.seen[i]
 		at.Bytes += load.Bytes
-		at.Full = load.Full
+		at.Full, at.Hot, at.Links = load.Full, load.Hot, load.Links
 		if len(at.Ops) < len(load.Ops) {
 			at.Ops = append(at.Ops, make([]float64, len(load.Ops)-len(at.Ops))...)
 		}

@@ -18,6 +18,10 @@ type Load struct {
 	Ops []float64
 	// Bytes is what its records take. It is taken to be spread evenly over what the node owns.
 	Bytes float64
+	// Links are slots that requests use together.
+	Links []Link
+	// Hot is the key that has most of the load, if one stands out.
+	Hot Hot
 	// Full says that nothing may move to the node: it is being drained, say.
 	Full bool
 }
@@ -29,18 +33,25 @@ type node struct {
 	owned  []bool    // by slot; those that are cut are not
 	weight []float64 // by slot, those that are cut included
 	sum    float64
+	hot    Hot
+
+	slotBytes float64 // of one of its slots
 }
 
 // ledger is all nodes while a plan is made.
 type ledger struct {
-	nodes []*node
-	total float64
+	nodes   []*node
+	total   float64
+	trigger float64 // from which ratio on something moves
+	unit    string  // of weights
+	links   []Link
 }
 
 func newLedger(m view.Map, loads []Load, weigh func(*Load, []bool) []float64) *ledger {
 	l := &ledger{}
 	for i := range loads {
-		n := &node{id: loads[i].Node, full: loads[i].Full, owned: owned(m.Ranges(loads[i].Node))}
+		n := &node{id: loads[i].Node, full: loads[i].Full, owned: owned(m.Ranges(loads[i].Node)), hot: loads[i].Hot}
+		n.slotBytes = loads[i].Bytes / max(1, float64(n.slots()))
 		n.weight = weigh(&loads[i], n.owned)
 		for _, w := range n.weight {
 			n.sum += w
@@ -61,6 +72,16 @@ func owned(ranges view.Ranges) []bool {
 		}
 	}
 	return whole
+}
+
+// slots is how many a node has as a whole.
+func (n *node) slots() (count int) {
+	for _, is := range n.owned {
+		if is {
+			count++
+		}
+	}
+	return count
 }
 
 // byOps weighs slots by what is done in them.
@@ -114,4 +135,12 @@ func (l *ledger) move(from, to *node, w window) {
 	}
 	from.sum -= w.sum
 	to.sum += w.sum
+}
+
+// Sum is operations a second in all slots.
+func (l *Load) Sum() (sum float64) {
+	for _, ops := range l.Ops {
+		sum += ops
+	}
+	return sum
 }

@@ -6,46 +6,6 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
-// Policy is how even a cluster shall be.
-type Policy struct {
-	// Trigger is how many times the average the fullest node must carry before
-	// anything moves; 1.25 if zero.
-	Trigger float64
-	// Goal is what a plan brings it down to, if it can; 1.1 if zero.
-	Goal float64
-	// Samples is how many in a row must show it; 3 if zero.
-	Samples int
-	// Moves is how many a plan has at most; 4 if zero.
-	Moves int
-	// IdleOps is how many operations a second of all nodes are as good as none: then
-	// bytes are balanced instead; 500 if zero.
-	IdleOps float64
-	// SmallBytes is what is not worth moving for the sake of space; 1 GiB on the
-	// fullest node if zero.
-	SmallBytes float64
-	// SpaceTrigger is Trigger for bytes: 1.5 if zero.
-	SpaceTrigger float64
-}
-
-// WithDefaults fills in what is zero.
-func (p Policy) WithDefaults() Policy {
-	for _, d := range []struct {
-		p *float64
-		v float64
-	}{{&p.Trigger, 1.25}, {&p.Goal, 1.1}, {&p.IdleOps, 500}, {&p.SmallBytes, 1 << 30}, {&p.SpaceTrigger, 1.5}} {
-		if *d.p == 0 {
-			*d.p = d.v
-		}
-	}
-	if p.Samples == 0 {
-		p.Samples = 3
-	}
-	if p.Moves == 0 {
-		p.Moves = 4
-	}
-	return p
-}
-
 // Plan is what should move, and why, for people to read.
 type Plan struct {
 	Moves []Move `json:"moves,omitempty"`
@@ -55,6 +15,8 @@ type Plan struct {
 	Ratio    float64     `json:"ratio"`
 	Expected float64     `json:"expected"`
 	Why      string      `json:"why"`
+	// Held is why there is no further move though one would help; empty if none would.
+	Held Held `json:"held,omitempty"`
 }
 
 // Move is ranges that should go from one node to another.
@@ -63,73 +25,118 @@ type Move struct {
 	To     view.NodeID `json:"to"`
 	Ranges view.Ranges `json:"ranges"`
 	Share  float64     `json:"share"` // of the fuller node's load, 0 to 1
+	Bytes  float64     `json:"bytes"` // about how many they are
 	Why    string      `json:"why"`
 }
 
 // Make makes a plan, however little there is to gain. Loads are those of all living nodes.
-func Make(m view.Map, loads []Load, p Policy) Plan {
+func Make(m view.Map, loads []Load, p Policy, spent Spent) Plan {
 	p = p.WithDefaults()
 	if len(loads) < 2 {
 		return Plan{Why: "there is one node: nothing can move"}
 	}
-	l, trigger, unit := measure(m, loads, p)
+	l := measure(m, loads, p)
 	if l == nil {
-		return Plan{Ratio: 1, Expected: 1, Why: "the cluster is idle, and no node is large"}
+		return Plan{Ratio: 1, Expected: 1, Why: fmt.Sprintf(
+			"the cluster is idle: no node carries %.0f operations a second, and none is large", p.MinOps)}
 	}
 	n, ratio := l.fullest()
 	plan := Plan{Fullest: n.id, Ratio: ratio, Expected: ratio}
-	if ratio <= trigger {
-		plan.Why = fmt.Sprintf("%s carries most: %.2f times the average of %s, and up to %.2f is left alone", n.id, ratio, unit, trigger)
+	if ratio <= l.trigger {
+		plan.Why = fmt.Sprintf("%s carries most: %.2f times the average of %s, and up to %.2f is left alone", n.id, ratio, l.unit, l.trigger)
 		return plan
 	}
 	stuck := ""
-	for len(plan.Moves) < p.Moves && stuck == "" {
+	for len(plan.Moves) < p.Moves && plan.Held == "" {
 		from, now := l.fullest()
 		if now <= p.Goal {
 			break
 		}
-		stuck = l.step(&plan, from, unit)
+		plan.Held, stuck = l.step(&plan, from, p, &spent)
 	}
 	_, plan.Expected = l.fullest()
-	plan.Why = fmt.Sprintf("%s carries %.2f times the average of %s; after the moves the fullest node should carry %.2f times", n.id, ratio, unit, plan.Expected)
+	plan.Why = fmt.Sprintf("%s carries %.2f times the average of %s", n.id, ratio, l.unit)
+	if len(plan.Moves) > 0 {
+		plan.Why += fmt.Sprintf("; after the moves the fullest node should carry %.2f times", plan.Expected)
+	}
 	if stuck != "" {
 		plan.Why += "; " + stuck
 	}
 	return plan
 }
 
-// measure weighs by load, or by bytes if there is none; nil if there is nothing to weigh.
-func measure(m view.Map, loads []Load, p Policy) (*ledger, float64, string) {
-	if l := newLedger(m, loads, byOps); l.total >= p.IdleOps {
-		return l, p.Trigger, "operations"
+// measure weighs by load, or by bytes if there is little; nil if there is nothing to weigh.
+func measure(m view.Map, loads []Load, p Policy) *ledger {
+	l := newLedger(m, loads, byOps)
+	if n, _ := l.fullest(); n.sum >= p.MinOps {
+		l.trigger, l.unit = p.Trigger, "operations"
+		l.links = links(loads)
+		return l
 	}
-	if l := newLedger(m, loads, byBytes); l.total > 0 {
-		if n, _ := l.fullest(); n.sum >= p.SmallBytes {
-			return l, p.SpaceTrigger, "bytes"
-		}
+	l = newLedger(m, loads, byBytes)
+	if n, _ := l.fullest(); n.sum >= p.SmallBytes {
+		l.trigger, l.unit = p.SpaceTrigger, "bytes"
+		return l
 	}
-	return nil, 0, ""
+	return nil
 }
 
 // step plans one move from a node to the emptiest, or says why there is none.
-func (l *ledger) step(plan *Plan, from *node, unit string) (stuck string) {
+func (l *ledger) step(plan *Plan, from *node, p Policy, spent *Spent) (Held, string) {
 	to := l.emptiest()
 	if to == nil || to == from {
-		return "no other node may take more"
+		return HeldTarget, "no other node may take more"
 	}
 	want := min(from.sum-l.average(), l.average()-to.sum)
-	w, ok := from.fit(want)
+	w, ok := l.fit(from, to, want)
 	if !ok {
 		if w, ok = from.lightest(); !ok || to.sum+w.sum >= from.sum || w.sum >= from.sum {
-			return fmt.Sprintf("no slot of %s is light enough to help: a key that is used this much cannot be divided", from.id)
+			return HeldUndividable, from.undividable(l.unit)
 		}
 	}
+	bytes := float64(w.slots()) * from.slotBytes
+	if why := p.over(*spent, bytes); why != "" {
+		return HeldBudget, why
+	}
+	spent.Bytes, spent.Moves = spent.Bytes+bytes, spent.Moves+1
 	share := w.sum / from.sum
 	plan.Moves = append(plan.Moves, Move{
-		From: from.id, To: to.id, Ranges: w.ranges(), Share: share,
-		Why: fmt.Sprintf("%d slots with %.0f%% of the %s of %s, which has %.2f times the average, go to %s, which has %.2f times",
-			w.slots(), 100*share, unit, from.id, from.sum/l.average(), to.id, to.sum/l.average()),
+		From: from.id, To: to.id, Ranges: w.ranges(), Share: share, Bytes: bytes,
+		Why: fmt.Sprintf("%d slots with %.0f%% of the %s of %s, which has %.2f times the average, go to %s, which has %.2f times%s",
+			w.slots(), 100*share, l.unit, from.id, from.sum/l.average(), to.id, to.sum/l.average(), l.company(from, to, w)),
 	})
 	l.move(from, to, w)
+	return "", ""
+}
+
+// over says why a move is more than the budget allows now.
+func (p Policy) over(spent Spent, bytes float64) string {
+	const gib = 1 << 30
+	switch {
+	case bytes > p.HourBytes:
+		return fmt.Sprintf("a move of about %.2f GiB is held back: it is more than the budget of a whole hour, %.2f GiB", bytes/gib, p.HourBytes/gib)
+	case spent.Bytes+bytes > p.HourBytes:
+		return fmt.Sprintf("a move of about %.2f GiB is held back: %.2f of %.2f GiB of this hour's budget are spent", bytes/gib, spent.Bytes/gib, p.HourBytes/gib)
+	case spent.Moves >= p.HourMoves:
+		return fmt.Sprintf("further moves are held back: there were %d within the hour, and no more than %d may be", spent.Moves, p.HourMoves)
+	}
 	return ""
 }
+
+// undividable says where the load of a node lies that no move can make less.
+func (n *node) undividable(unit string) string {
+	heaviest, slot := 0.0, 0
+	for i, w := range n.weight {
+		if n.owned[i] && w > heaviest {
+			heaviest, slot = w, i
+		}
+	}
+	text := fmt.Sprintf("no slot of %s is light enough to help: slot %d alone has %.0f%% of its %s", n.id, slot, 100*heaviest/n.sum, unit)
+	if n.hot.Share > hotShare && int(n.hot.Slot) == slot {
+		return text + fmt.Sprintf(", a single key %.0f%%, and a key cannot be divided", 100*n.hot.Share)
+	}
+	return text + ", and what is in one slot, such as keys with the same {tag} or a single key, cannot be divided"
+}
+
+// hotShare is how much of a node's load a key must have to be named.
+const hotShare = 0.3

@@ -17,17 +17,27 @@ func (w window) ranges() view.Ranges {
 // near is how much of the best fit is as good as the best, if it takes fewer slots.
 const near = 0.95
 
-// fit finds neighbouring slots of n that weigh as much as can be but not more than
-// most, and of those that weigh nearly as much the fewest. False: each one weighs more, or nothing.
-func (n *node) fit(most float64) (best window, ok bool) {
-	heaviest := 0.0
+// nearLinked is the same where slots are used together: what is torn apart costs, too.
+const nearLinked = 0.7
+
+// fit finds neighbouring slots of n, for another node, that weigh as much as can be but not more than
+// most. Of those that weigh nearly as much it takes those that tear the least apart that is used together,
+// and of these the fewest. False: each one weighs more, or nothing.
+func (l *ledger) fit(n, to *node, most float64) (best window, ok bool) {
+	heaviest, near, torn := 0.0, near, 0.0
+	if len(l.links) > 0 {
+		near = nearLinked
+	}
 	n.windows(func(w window) bool { return w.sum > most }, func(w window) {
 		heaviest = max(heaviest, w.sum)
 	})
 	least := near * heaviest
 	n.windows(func(w window) bool { return w.sum-n.weight[w.first] >= least }, func(w window) {
-		if w.sum >= least && w.sum <= most && (!ok || w.slots() < best.slots()) {
-			best, ok = w, true
+		if w.sum < least || w.sum > most {
+			return
+		}
+		if t := l.torn(n, to, w); !ok || t < torn || t == torn && w.slots() < best.slots() {
+			best, torn, ok = w, t, true
 		}
 	})
 	return best, ok && best.sum > 0

@@ -14,7 +14,7 @@ import (
 func (s *Store) Migrate(ctx context.Context, req MigrationRequest) (Migration, error) {
 	m := Migration{
 		Source: req.Source, Target: req.Target, Ranges: view.RangesOf(req.Ranges...), Options: req.Options,
-		Stage: Wanted, Why: req.Why, Requested: time.Now().UTC(),
+		Stage: Wanted, By: req.By, Why: req.Why, Requested: time.Now().UTC(),
 	}
 	if err := req.Options.check(); err != nil {
 		return m, err

@@ -113,7 +113,11 @@ type MigrationRequest struct {
 	Ranges         view.Ranges
 	Options        MigrationOptions
 	Why            string
+	By             string // ByBalancer, or empty for an operator
 }
+
+// ByBalancer is who asked for migrations that the balancer wants.
+const ByBalancer = "balancer"
 
 // Migration moves ranges from one living node to another. While it is Moving it is the
 // lineage of the ranges: their records are in the source's log and in the target's from its floor on.
@@ -134,6 +138,8 @@ type Migration struct {
 	Attempt int `json:"attempt,omitempty"`
 	// Cancel asks the target to return the ranges.
 	Cancel bool `json:"cancel,omitempty"`
+	// By is who asked for it; empty for an operator.
+	By string `json:"by,omitempty"`
 	// Why it was asked for, and once it has ended why it did as it did.
 	Why       string    `json:"why,omitempty"`
 	Requested time.Time `json:"requested"`

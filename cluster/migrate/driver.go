@@ -31,6 +31,7 @@ type Options struct {
 	Busy       func() float64 // share of their time that front doors work, 0 to 1; may be nil
 	Patience   time.Duration  // with a source that lives and does not answer, then ranges are returned; 15 s
 	HaltAt     Step           // for tests
+	HaltDir    string         // for tests; see Halts
 }
 
 func (o Options) withDefaults() Options {
@@ -71,6 +72,7 @@ type Driver struct {
 	mu    sync.Mutex
 	moves map[ID]*move
 	tasks sync.WaitGroup
+	past  Totals // of migrations that are over
 }
 
 // New makes a driver. Run it once.
@@ -106,6 +108,7 @@ func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 			one.run(ctx)
 			d.mu.Lock()
 			defer d.mu.Unlock()
+			d.past.end(one, d.o.Cache.Snapshot().Migrations[m.ID].Stage)
 			delete(d.moves, m.ID)
 		})
 	}
@@ -140,6 +143,7 @@ func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
 
 // Metrics count what a driver does.
 type Metrics struct {
+	Totals
 	Moves   int   // under way
 	Bytes   int64 // pulled by them
 	Records int64
@@ -151,6 +155,7 @@ type Metrics struct {
 func (d *Driver) Metrics() (sum Metrics) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	sum.Totals = d.totals()
 	for _, m := range d.moves {
 		sum.Moves++
 		sum.Bytes += m.bytes.Load()

@@ -55,6 +55,7 @@ type move struct {
 	late     bool    // the source serves until the end
 	copied   *copied // then
 
+	pulled         atomic.Int64  // how many pulls were answered
 	quiet          chan struct{} // closed when nothing is imported any more
 	now            atomic.Pointer[stage]
 	waitsFor       atomic.Pointer[string]
@@ -288,10 +289,17 @@ func (m *move) seen(ctx context.Context) (stage, error) {
 func (m *move) waits(why string) { m.waitsFor.Store(&why) }
 
 func (m *move) halt(ctx context.Context, s Step) error {
-	return halt{m.o.HaltAt}.here(ctx, s, func(s Step) {
+	if s == Pulling {
+		m.pulled.Add(1) // Every pull comes by here.
+	}
+	tell := func(s Step) {
 		m.log.Warn("the migration halts here, as it was told to", "step", string(s))
 		m.waits("told to halt at " + string(s))
-	})
+	}
+	if err := (halt{m.o.HaltAt}).here(ctx, s, tell); err != nil {
+		return err
+	}
+	return Halts{m.o.Self, m.o.HaltDir}.Here(ctx, s, tell)
 }
 
 // sample asks the source to note what its clients use, so that it can send that first.

@@ -64,7 +64,7 @@ func (m *move) ask(ctx context.Context) (yielded, error) {
 		}
 		m.first = append(m.first, bulk...)
 		if last {
-			return y, nil
+			return y, m.halt(ctx, AfterTransfer)
 		}
 	}
 }
@@ -153,6 +153,9 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 		return returning, err
 	}
 	m.stopPulls()
+	if err := m.halt(ctx, Shut); err != nil {
+		return returning, err
+	}
 	member, err := m.o.Member()
 	if err != nil {
 		return returning, err
@@ -165,6 +168,9 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 	m.log.Info("what came was returned to the source", "batch", last)
 	_, err = m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Moving })
 	if err != nil {
+		return returning, err
+	}
+	if err := m.halt(ctx, Returned); err != nil {
 		return returning, err
 	}
 	m.awaitSource(ctx)

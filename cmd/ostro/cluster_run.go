@@ -108,6 +108,9 @@ func (d *devCluster) up(ctx context.Context) error {
 	if err := d.startEtcd(ctx); err != nil {
 		return err
 	}
+	if err := d.setBalancer(ctx); err != nil {
+		return err
+	}
 	if err := d.startNIC(ctx); err != nil {
 		return err
 	}
@@ -137,6 +140,23 @@ func (d *devCluster) startEtcd(ctx context.Context) error {
 		Dir: filepath.Join(d.dir, "etcd"), Addr: strings.TrimPrefix(d.state.Etcd, "etcd://"), Log: log,
 	})
 	return err
+}
+
+// setBalancer has the balancer do what was asked for, if anything was.
+func (d *devCluster) setBalancer(ctx context.Context) error {
+	if d.flags.balance == "" {
+		return nil
+	}
+	config, err := meta.ParseURL(d.state.Etcd)
+	if err != nil {
+		return err
+	}
+	s, err := meta.Open(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.SetBalancer(ctx, meta.Balancer{Mode: meta.BalancerMode(d.flags.balance)})
 }
 
 // startNode starts one and watches it from then on.

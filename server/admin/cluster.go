@@ -3,6 +3,7 @@ package admin
 import (
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/replica"
 )
@@ -25,6 +26,8 @@ type Cluster struct {
 	Primary     replica.PrimaryMetrics
 	Backup      replica.BackupMetrics
 	Peers       peer.Metrics
+	Migrate     migrate.Metrics
+	Balancer    Balancer
 }
 
 type clusterNode interface{ Cluster() (Cluster, bool) }

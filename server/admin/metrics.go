@@ -98,7 +98,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range tenantMetrics {
 		out <- m.desc
 	}
-	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, replyDesc, buildDesc, readyDesc} {
+	describe(out, migrateMetrics)
+	describe(out, balancerMetrics)
+	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, replyDesc, buildDesc, readyDesc, migrateStages, migrateEnds, balancerHeld} {
 		out <- d
 	}
 }
@@ -146,6 +148,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if n, has := c.node.(clusterNode); has {
 		if m, ok := n.Cluster(); ok {
 			collect(out, clusterMetrics, &m)
+			collectMoves(out, &m)
 		}
 	}
 }

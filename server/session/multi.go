@@ -32,6 +32,7 @@ func (m *many) grow() {
 // serves tells whether all keys are here; if not, the operation was dealt with.
 func (w *worker) serves(op *wire.Op) bool {
 	if w.all {
+		w.noteMany()
 		return true
 	}
 	var missing view.Ranges
@@ -41,10 +42,24 @@ func (w *worker) serves(op *wire.Op) bool {
 		}
 	}
 	if len(missing) == 0 {
+		w.noteMany()
 		return true
 	}
 	w.elsewhere(op, view.RangesOf(missing...))
 	return false
+}
+
+// noteMany tells the balancer which keys are used, and that they are used together.
+func (w *worker) noteMany() {
+	if w.noting == nil {
+		return
+	}
+	for i := range w.many.keys {
+		w.noting.Note(w.many.keys[i].Place)
+		if i > 0 {
+			w.noting.Together(w.many.keys[i-1].Place, w.many.keys[i].Place)
+		}
+	}
 }
 
 func (w *worker) multiGet(op *wire.Op) bool {

@@ -150,7 +150,7 @@ func (w *worker) look32(ops *wire.Ops) (n int, err error) {
 		}
 		if op.Table = w.on.c.table(op.Table); op.Table != noTable {
 			w.sess.Name(&w.keys[n], int(op.Table), op.Key)
-			if w.noting != nil {
+			if w.noting != nil && len(op.Key) > 0 { // Operations on several keys have them elsewhere; see noteMany.
 				w.noting.Note(w.keys[n].Place)
 			}
 		} else {

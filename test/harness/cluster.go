@@ -48,7 +48,9 @@ type ClusterOptions struct {
 	Machines    bool   // each on a machine of its own, within an Isolated test
 	DiskBytes   int64  // each node has a disk of this size, within an Isolated test
 	Secure      bool   // etcd wants TLS, certificates and a password
-	Args        []string
+	// Balancer is how the cluster is kept even. The zero value is off: what a test does not move stays where it is.
+	Balancer meta.Balancer
+	Args     []string
 }
 
 // Node is one node of a cluster.
@@ -88,6 +90,7 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 	c.prepareEtcd()
 	must(t, c.StartEtcd())
 	must(t, c.secure())
+	must(t, c.setBalancer())
 	must(t, c.startNIC())
 	for n := range o.Nodes {
 		c.prepare(n)
@@ -97,6 +100,22 @@ func StartCluster(t testing.TB, o ClusterOptions) *Cluster {
 	}
 	must(t, c.WaitHealthy())
 	return c
+}
+
+func (c *Cluster) setBalancer() error {
+	b := c.o.Balancer
+	if b.Mode == "" {
+		b.Mode = meta.BalancerOff
+	}
+	return Eventually("etcd takes wishes", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		m, err := c.Meta(ctx)
+		if err != nil {
+			return err
+		}
+		return m.SetBalancer(ctx, b)
+	})
 }
 
 func nodeName(n int) string { return fmt.Sprintf("node%d", n+1) }

@@ -177,7 +177,10 @@ func (g *game) migrate() (uint64, error) { return g.migrateFrom(g.sides()) }
 // migrateFrom asks for half of what a node owns to go to another. If it owns nothing, as when it is about to get
 // something only, the other half of the cluster does.
 func (g *game) migrateFrom(source, target *harness.Node) (id uint64, err error) {
-	var options meta.MigrationOptions
+	return g.migrateWith(source, target, meta.MigrationOptions{Sample: g.rng.IntN(2) == 0, Ownership: ownership(g.rng.IntN(3))})
+}
+
+func (g *game) migrateWith(source, target *harness.Node, o meta.MigrationOptions) (id uint64, err error) {
 	err = harness.Eventually("a migration can be asked for", func() error {
 		return g.withMeta(func(ctx context.Context, m *meta.Store) error {
 			s, err := m.Read(ctx)
@@ -185,16 +188,16 @@ func (g *game) migrateFrom(source, target *harness.Node) (id uint64, err error) 
 				return err
 			}
 			halves := s.Map.Ranges(view.NodeID(source.ID)).Divide(2)
-			options = meta.MigrationOptions{Sample: g.rng.IntN(2) == 0, Ownership: ownership(g.rng.IntN(3))}
 			made, err := m.Migrate(ctx, meta.MigrationRequest{
-				Source: view.NodeID(source.ID), Target: view.NodeID(target.ID), Ranges: halves[g.rng.IntN(2)], Options: options,
+				Source: view.NodeID(source.ID), Target: view.NodeID(target.ID), Ranges: halves[g.rng.IntN(2)],
+				Options: o,
 			})
 			id = made.ID
 			return err
 		})
 	})
 	if err == nil {
-		g.say("half of %s moves to %s, migration %d, %+v", source.ID, target.ID, id, options)
+		g.say("half of %s moves to %s, migration %d, %+v", source.ID, target.ID, id, o)
 	}
 	return id, err
 }

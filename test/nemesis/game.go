@@ -22,6 +22,7 @@ type game struct {
 	seed    uint64
 	began   time.Time
 	logged  map[string]int64 // bytes, by node
+	halts   string           // where files say at which steps migrations halt
 }
 
 // Fault does harm and undoes it: when it returns, processes run, the network is whole and

@@ -1,0 +1,83 @@
+package nemesis
+
+import (
+	"errors"
+	"time"
+
+	"github.com/ostrodb/ostro/test/harness"
+)
+
+// assault is what a blow does to nodes. When it returns they run, and hear each other.
+type assault func(g *game, victims []*harness.Node) error
+
+// assaults are those on processes, and severances those on networks.
+var (
+	assaults = map[string]assault{
+		"killed and replaced": func(g *game, victims []*harness.Node) error {
+			for _, n := range victims {
+				n.Kill()
+			}
+			return errors.Join(g.allReplaced(victims), startAll(g, victims...))
+		},
+		"killed and restarted": func(g *game, victims []*harness.Node) error {
+			for _, n := range victims {
+				n.Kill()
+			}
+			return startAll(g, victims...)
+		},
+		"stopped and replaced": func(g *game, victims []*harness.Node) error {
+			return g.stopped(victims, func() error { return g.allReplaced(victims) })
+		},
+		"stopped for a while": func(g *game, victims []*harness.Node) error {
+			return g.stopped(victims, func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
+		},
+	}
+	severances = map[string]assault{
+		"cut off and replaced": func(g *game, victims []*harness.Node) error {
+			return g.cut(g.apart(victims), func() error { return g.allReplaced(victims) })
+		},
+		"cut off for a while": func(g *game, victims []*harness.Node) error {
+			return g.cut(g.apart(victims), func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
+		},
+	}
+)
+
+// apart cuts nodes off from etcd and from all other nodes. Clients still reach them.
+func (g *game) apart(victims []*harness.Node) func(*harness.Network) error {
+	return func(net *harness.Network) error {
+		var errs []error
+		for _, n := range victims {
+			errs = append(errs, net.CutBoth(n.ID, harness.TheEtcd))
+			for _, other := range g.cluster.Nodes {
+				if other != n {
+					errs = append(errs, net.CutBoth(n.ID, other.ID))
+				}
+			}
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// stopped holds nodes by SIGSTOP while something happens.
+func (g *game) stopped(victims []*harness.Node, meanwhile func() error) error {
+	var err error
+	for _, n := range victims {
+		err = errors.Join(err, n.Pause())
+	}
+	if err == nil {
+		err = meanwhile()
+	}
+	for _, n := range victims {
+		n.Resume()
+	}
+	return err
+}
+
+func (g *game) allReplaced(victims []*harness.Node) error {
+	for _, n := range victims {
+		if err := g.replaced(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}

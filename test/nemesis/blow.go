@@ -1,0 +1,172 @@
+package nemesis
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
+	"github.com/ostrodb/ostro/test/harness"
+)
+
+// blow is harm to a migration that has come to a named step and halts there.
+type blow struct {
+	step migrate.Step
+	how  string
+	side string
+}
+
+func (b blow) String() string { return fmt.Sprintf("%s: %s is %s", b.step, b.side, b.how) }
+
+// allSteps are those that a migration can be halted at.
+var allSteps = slices.Concat(migrate.Steps, migrate.SourceSteps, migrate.ReturnSteps)
+
+// Whom a blow hits.
+const (
+	theSource      = "the source"
+	theTarget      = "the target"
+	theBoth        = "each side"
+	theCoordinator = "the coordinator"
+)
+
+var blowSides = []string{theSource, theTarget, theBoth, theCoordinator}
+
+// blows are all that can be, in some order. Those of networks need machines.
+func blows(rng *rand.Rand, machines bool) (all []blow) {
+	for _, step := range allSteps {
+		for _, side := range blowSides {
+			for how := range assaults {
+				all = append(all, blow{step, how, side})
+			}
+			if machines {
+				for how := range severances {
+					all = append(all, blow{step, how, side})
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b blow) int { return cmp.Compare(a.String(), b.String()) }) // Maps have no order.
+	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all
+}
+
+// fault begins a migration, waits until it halts at the blow's step, and strikes. In half of the cases the migration may
+// go on, as far as it can, while the harm lasts.
+func (b blow) fault() Fault {
+	return Fault{b.String(), func(g *game) error {
+		defer g.release()
+		source, target := g.sides()
+		if err := g.haltMove(b.step, source, target); err != nil {
+			return err
+		}
+		victims, err := g.victims(b.side, source, target)
+		if err != nil {
+			return err
+		}
+		// Who halts before it replays has others wait who replace a dead node: both may have had the same places.
+		if g.rng.IntN(2) == 0 || b.step == migrate.Replaying {
+			timer := time.AfterFunc(time.Duration(g.rng.Int64N(int64(2*time.Second))), g.release)
+			defer timer.Stop()
+		}
+		if err := b.assault()(g, victims); err != nil {
+			return err
+		}
+		g.release()
+		_, err = g.movesEnd()
+		return err
+	}, true}
+}
+
+func (b blow) assault() assault {
+	if a := assaults[b.how]; a != nil {
+		return a
+	}
+	return severances[b.how]
+}
+
+// victims are those whom a blow hits.
+func (g *game) victims(side string, source, target *harness.Node) ([]*harness.Node, error) {
+	switch side {
+	case theSource:
+		return []*harness.Node{source}, nil
+	case theTarget:
+		return []*harness.Node{target}, nil
+	case theBoth:
+		return []*harness.Node{source, target}, nil
+	}
+	s, err := g.cluster.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	n := g.cluster.Node(s.Coordinator)
+	if n == nil {
+		return nil, errors.New("there is no coordinator")
+	}
+	return []*harness.Node{n}, nil
+}
+
+// cancelledAt are steps at which a migration is taken back, for those of the way back.
+var cancelledAt = []migrate.Step{migrate.Yielded, migrate.Pulling, migrate.Pulled, migrate.Adopted}
+
+// haltMove moves half of what a node owns, or moves it back half-way, until that halts at a step.
+func (g *game) haltMove(step migrate.Step, source, target *harness.Node) error {
+	early := cancelledAt[g.rng.IntN(len(cancelledAt))]
+	back := slices.Contains(migrate.ReturnSteps, step)
+	if err := g.haltAt(step); err != nil {
+		return err
+	}
+	if back {
+		if err := g.haltAt(early); err != nil {
+			return err
+		}
+	}
+	id, err := g.migrateWith(source, target, meta.MigrationOptions{Sample: step == migrate.AfterSample || g.rng.IntN(2) == 0})
+	if err != nil {
+		return err
+	}
+	if back {
+		if err := errors.Join(g.reached(early, id), g.answers(20), g.cancel(id)); err != nil {
+			return err
+		}
+	}
+	if err := g.reached(step, id); err != nil {
+		return err
+	}
+	g.say("migration %d halts at %s", id, step)
+	return nil
+}
+
+func (g *game) haltAt(step migrate.Step) error {
+	return os.WriteFile(filepath.Join(g.halts, string(step)), nil, 0o600)
+}
+
+// reached waits until a migration halts at a step.
+func (g *game) reached(step migrate.Step, id uint64) error {
+	return harness.Eventually(fmt.Sprintf("migration %d comes to %s", id, step), func() error {
+		if _, err := os.Stat(migrate.Halts{Dir: g.halts}.Reached(step)); err == nil {
+			return nil
+		}
+		s, err := g.cluster.Metadata()
+		if err == nil && step == migrate.Completed && s.Migrations[id].Stage == meta.Done {
+			return nil // Its end may be seen before it can halt.
+		}
+		if err == nil {
+			err = fmt.Errorf("it is %+v, %+v", s.Migrations[id], s.Moves[id])
+		}
+		return cmp.Or(g.cluster.Crashed(), err)
+	})
+}
+
+// release lets everybody go on who halts.
+func (g *game) release() {
+	names, _ := filepath.Glob(filepath.Join(g.halts, "*"))
+	for _, name := range names {
+		_ = os.Remove(name) // Another one may have been faster.
+	}
+}
