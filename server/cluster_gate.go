@@ -29,6 +29,7 @@ type gate struct {
 	mu       sync.Mutex
 	seen     *meta.Snapshot
 	opened   view.Ranges // of what a migration brings: served, for the store knows what is missing
+	replayed legacy      // of others' logs: served, though they are needed still
 	shown    view.Ranges // as arriving
 	expected view.Ranges // of another's: operations wait rather than be sent there
 	awaited  view.Ranges // as it was shown
@@ -59,6 +60,10 @@ func (g *gate) show(s *meta.Snapshot) {
 		return
 	}
 	g.opened = g.opened.Intersect(incoming(s, g.self)) // Others that come later are not open by that.
+	g.replayed = slices.DeleteFunc(slices.Clone(g.replayed), func(share meta.Share) bool {
+		_, going := s.Replay(share)
+		return !going
+	})
 	g.publish(s)
 }
 
@@ -75,6 +80,20 @@ func (g *gate) open(ranges view.Ranges) { g.change(func() { g.opened = g.opened.
 
 // shut takes open back.
 func (g *gate) shut(ranges view.Ranges) { g.change(func() { g.opened = g.opened.Subtract(ranges) }) }
+
+// serve serves what was replayed of others' logs.
+func (g *gate) serve(l legacy) {
+	g.change(func() { g.replayed = append(slices.Clone(g.replayed), l...) })
+}
+
+// unserve takes serve back.
+func (g *gate) unserve(l legacy) {
+	g.change(func() {
+		g.replayed = slices.DeleteFunc(slices.Clone(g.replayed), func(share meta.Share) bool {
+			return l.has(share)
+		})
+	})
+}
 
 // expect has commands on another's ranges wait, for they are about to change hands.
 func (g *gate) expect(ranges view.Ranges) { g.change(func() { g.expected = g.expected.Union(ranges) }) }
@@ -116,7 +135,16 @@ func (g *gate) route(s *meta.Snapshot) {
 // arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
 // and what logs of other nodes have of it until they are replayed.
 func (g *gate) arriving(s *meta.Snapshot) view.Ranges {
-	return s.Inheriting(g.self).Union(incoming(s, g.self).Subtract(g.opened))
+	arriving := incoming(s, g.self).Subtract(g.opened)
+	for _, share := range inheritance(s, g.self) {
+		for _, done := range g.replayed {
+			if done.Log == share.Log && done.Return == share.Return {
+				share.Ranges = share.Ranges.Subtract(done.Ranges)
+			}
+		}
+		arriving = arriving.Union(share.Ranges)
+	}
+	return arriving
 }
 
 // incoming is what migrations under way bring to a node.

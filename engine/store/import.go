@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -14,7 +15,7 @@ import (
 // made of. Any number of workers feed it, in any order, while the store serves
 // keys of other places. When all is fed, Finish makes it whole:
 //
-//	NewImporter ── NewWorker ─┬─ Import, Import, ...  ── Finish
+//	NewImporter ── NewWorker ─┬─ Import, Import, ...  ── Finish ── Adopt
 //	               NewWorker ─┘  (in parallel)
 //
 // Of each key the highest version wins, tombstones included, as in local
@@ -34,13 +35,18 @@ import (
 // end: an older record of its key may come at any time. So may the removal of a record
 // that expires meanwhile; see noteRemoval. Pieces of large values are taken at once,
 // their records in the end, when all pieces must be there.
+//
+// With Aside records go to side segments, which have no copies until Adopt has returned;
+// see import_aside.go.
 type Importer struct {
-	st   *Store
-	owns func(record.Place) bool
+	st    *Store
+	owns  func(record.Place) bool
+	aside []Range
 
 	mu      sync.Mutex
 	workers []*ImportWorker
-	late    graveyard // removals by others while it goes on
+	sides   []*hlog.Side // until they are part of the log
+	late    graveyard    // removals by others while it goes on
 	over    bool
 }
 
@@ -48,6 +54,9 @@ type Importer struct {
 type ImportOptions struct {
 	// Owns tells whether a place is imported; entries of others are passed over. Nil takes all.
 	Owns func(record.Place) bool
+	// Aside are the places that are imported, if the logs that have their records are kept until Adopt has
+	// returned. Empty: Finish makes everything as durable as any write.
+	Aside []Range
 }
 
 // ImportStats count what an importer has done.
@@ -65,7 +74,7 @@ func (st *Store) NewImporter(o ImportOptions) (*Importer, error) {
 	if st.closed.Load() {
 		return nil, ErrClosed
 	}
-	im := &Importer{st: st, owns: o.Owns}
+	im := &Importer{st: st, owns: o.Owns, aside: slices.Clone(o.Aside)}
 	if im.owns == nil {
 		im.owns = func(record.Place) bool { return true }
 	}
@@ -96,7 +105,7 @@ func (im *Importer) NewWorker() (*ImportWorker, error) {
 	if im.over {
 		return nil, errImportOver
 	}
-	ss, err := im.st.NewSession()
+	ss, err := im.newSession()
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +143,10 @@ func (w *ImportWorker) importAll(ctx context.Context, entries []byte) error {
 }
 
 // Abort gives an import up. What was taken stays, and must not be shown.
-func (im *Importer) Abort() { im.end() }
+func (im *Importer) Abort() {
+	im.end()
+	im.leaveSides()
+}
 
 // end lets the store forget the import.
 func (im *Importer) end() {
