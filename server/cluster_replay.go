@@ -62,9 +62,22 @@ func (r *replaying) one(ctx context.Context, share meta.Share) error {
 	return found.Fetch(ctx, replica.FetchOptions{
 		Ranges: share.Ranges, Cut: upTo(recovery), Floors: s.Logs[share.Log].Floors,
 		Workers: replayWorkers, Without: recovery.Plan.Without,
-		Sink:     func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
-		Progress: func(p replica.Progress) { r.at("replaying", p.BytesDone, p.Bytes) },
+		Sink: func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
+		Progress: func(p replica.Progress) {
+			r.at("replaying", p.BytesDone, p.Bytes)
+			r.expect(p)
+		},
 	})
+}
+
+// sampleSegments are how many segments tell what to expect of the others.
+const sampleSegments = 3
+
+// expect has the store make room once it is known what there is in a log. Some of the records replace others.
+func (r *replaying) expect(p replica.Progress) {
+	if p.SegmentsDone == sampleSegments {
+		r.importer.Expect(int(float64(p.Entries) / float64(p.BytesDone) * float64(p.Bytes) * 3 / 4))
+	}
 }
 
 // upTo is the last batch that is replayed. A living log has no end: of what it returns it writes

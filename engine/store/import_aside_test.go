@@ -1,12 +1,10 @@
 package store_test
 
 import (
-	"context"
-	"errors"
 	"math/rand/v2"
 	"testing"
-	"time"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -111,20 +109,51 @@ func TestAnImportThatIsAsideWaitsForNoCopies(t *testing.T) {
 	r := newReign(t, store.Options{
 		SegmentBytes: 4 << 10, Durability: store.EverySec, Heads: 2, Databases: estateDBs, Now: e.clock.Load,
 	}, rng.Uint64())
-	im := importAside(t, r.st)
-	importAll(t, im, log, 2, rng)
-	finish(t, im)
 	r.copies.Hold()
-	e.compare("without copies", r.st, everywhere)
-	if im.Pending() == 0 {
-		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if err := im.Adopt(short); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+	im := importAside(t, r.st)
+	w, err := im.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, segment := range log {
+		if err := w.Import(t.Context(), segment); err != nil {
 			t.Fatal(err)
 		}
 	}
+	if im.Stats().Taken == 0 {
+		t.Fatal("nothing was imported")
+	}
 	r.copies.Flow()
+	finish(t, im)
 	adopt(t, r.st, im)
-	e.compare("with copies", r.st, everywhere)
+	e.compare("with its copies", r.st, everywhere)
 	r.end()
+}
+
+func TestAnImportFindsTheRoomInTheIndexThatItWasToExpect(t *testing.T) {
+	const records = 100_000
+	dev := device.NewMemory()
+	t.Cleanup(dev.Close)
+	st := open(t, store.Options{Device: dev, Durability: store.EverySec, Cluster: true})
+	im := importAside(t, st)
+	empty := st.Metrics().IndexBytes
+	im.Expect(records)
+	w, err := im.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := st.Metrics().IndexBytes
+	for _, piece := range foreignLog(records) {
+		if err := w.Import(t.Context(), piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(t, im)
+	if after := st.Metrics().IndexBytes; before == empty || after != before {
+		t.Fatalf("the index had %d bytes, %d before the import and %d after it", empty, before, after)
+	}
+	if keys, _ := st.Count(0); keys != records {
+		t.Fatalf("%d keys, want %d", keys, records)
+	}
+	adopt(t, st, im)
 }
