@@ -43,8 +43,8 @@ func takeoverCommand() *cobra.Command {
 		Use:   "recovery",
 		Short: "Kill a node of a cluster and time how the others take over",
 		Long: `Starts a cluster, loads records into one node, kills it with SIGKILL, and takes the time until its death is
-detected (its lease has ended and heirs are named), until the log is fenced and planned, and until the last heir serves
-its part. Then reads back every record from whoever serves it by then.`,
+detected (its lease has ended and heirs are named), until the log is fenced and planned, until the last heir serves
+its part, and until all of it has as many copies as before. Then reads back every record from whoever serves it by then.`,
 		Example: `  ostro bench recovery
   ostro bench recovery --records 10M --modes shm --rounds 1
   ostro bench recovery --records 1M --modes shm,rpc --json`,
@@ -81,6 +81,7 @@ type takeoverRound struct {
 	Detected time.Duration `json:"detected_ns"`
 	Planned  time.Duration `json:"planned_ns"`
 	Served   time.Duration `json:"served_ns"`
+	Copied   time.Duration `json:"copied_ns"`
 	Answered time.Duration `json:"answered_ns"` // to a client that asked for one of the records all the time
 	ReadBack time.Duration `json:"read_back_ns"`
 }
@@ -159,9 +160,16 @@ func (f takeoverFlags) death(ctx context.Context, p *progress, mode string, reco
 	if err := <-asker; err != nil {
 		return r, err
 	}
+	// It is read back while it gets its copies: all of it is served.
+	copied := make(chan error, 1)
+	go func() {
+		err := w.copied(ctx, view.NodeID(victim.ID))
+		r.Copied = time.Since(killed)
+		copied <- err
+	}()
 	p.begin("read back %s records, %s", grouped(int64(records)), mode)
 	began = time.Now()
 	err = mine.verify(ctx, p, w.cache.Snapshot(), c, f.value)
 	r.ReadBack = time.Since(began)
-	return r, err
+	return r, errors.Join(err, <-copied)
 }

@@ -51,7 +51,7 @@ func (n *Node) Cluster() (admin.Cluster, bool) {
 	s, self := h.cache.Snapshot(), h.self
 	c := admin.Cluster{
 		Leased: h.leased(), Coordinator: s.Coordinator == self, View: uint64(s.Map.ViewID(self)),
-		Share: s.Map.Ranges(self).Fraction(), Arriving: s.Arriving(self).Fraction(),
+		Share: s.Map.Ranges(self).Fraction(), Arriving: s.Unserved(self).Fraction(),
 		Nodes: len(s.Nodes), Living: len(s.Alive), Dead: len(s.Dead()), Recoveries: len(s.Recoveries),
 		Incoming: len(s.Incoming(self)), Outgoing: len(s.Outgoing(self)),
 		Inherited: h.inherited.Load(), Backup: h.backup.Metrics(), Peers: h.peers.Metrics(),

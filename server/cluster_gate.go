@@ -29,6 +29,7 @@ type gate struct {
 	mu       sync.Mutex
 	seen     *meta.Snapshot
 	opened   view.Ranges            // of what a migration brings: served, for the store knows what is missing
+	replayed legacy                 // of others' logs: served, though they are needed still
 	shown    view.Ranges            // as arriving
 	expected view.Ranges            // of another's: operations wait rather than be sent there
 	awaited  view.Ranges            // as it was shown
@@ -61,6 +62,10 @@ func (g *gate) show(s *meta.Snapshot) {
 	}
 	g.opened = g.opened.Intersect(incoming(s, g.self)) // Others that come later are not open by that.
 	maps.DeleteFunc(g.withheld, func(id uint64, _ view.Ranges) bool { return s.Migrations[id].Stage.Ended() })
+	g.replayed = slices.DeleteFunc(slices.Clone(g.replayed), func(share meta.Share) bool {
+		_, going := s.Replay(share)
+		return !going
+	})
 	g.publish(s)
 }
 
@@ -77,6 +82,20 @@ func (g *gate) open(ranges view.Ranges) { g.change(func() { g.opened = g.opened.
 
 // shut takes open back.
 func (g *gate) shut(ranges view.Ranges) { g.change(func() { g.opened = g.opened.Subtract(ranges) }) }
+
+// serve serves what was replayed of others' logs.
+func (g *gate) serve(l legacy) {
+	g.change(func() { g.replayed = append(slices.Clone(g.replayed), l...) })
+}
+
+// unserve takes serve back.
+func (g *gate) unserve(l legacy) {
+	g.change(func() {
+		g.replayed = slices.DeleteFunc(slices.Clone(g.replayed), func(share meta.Share) bool {
+			return l.has(share)
+		})
+	})
+}
 
 // expect has commands on another's ranges wait, for they are about to change hands.
 func (g *gate) expect(ranges view.Ranges) { g.change(func() { g.expected = g.expected.Union(ranges) }) }
@@ -134,11 +153,19 @@ func (g *gate) route(s *meta.Snapshot) {
 // arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
 // what logs of other nodes have of it until they are replayed, and what it is about to give away.
 func (g *gate) arriving(s *meta.Snapshot) view.Ranges {
-	all := s.Inheriting(g.self).Union(incoming(s, g.self).Subtract(g.opened))
-	for _, ranges := range g.withheld {
-		all = all.Union(ranges.Intersect(s.Map.Ranges(g.self)))
+	arriving := incoming(s, g.self).Subtract(g.opened)
+	for _, share := range inheritance(s, g.self) {
+		for _, done := range g.replayed {
+			if done.Log == share.Log && done.Return == share.Return {
+				share.Ranges = share.Ranges.Subtract(done.Ranges)
+			}
+		}
+		arriving = arriving.Union(share.Ranges)
 	}
-	return all
+	for _, ranges := range g.withheld {
+		arriving = arriving.Union(ranges.Intersect(s.Map.Ranges(g.self)))
+	}
+	return arriving
 }
 
 // incoming is what migrations under way bring to a node.

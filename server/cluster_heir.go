@@ -2,16 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
-	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
-	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -29,21 +25,36 @@ func (g legacy) ranges() (all view.Ranges) {
 	return all
 }
 
-// legacies returns what a node is to replay and can, as all of it has a plan.
-func legacies(s *meta.Snapshot, heir view.NodeID) []legacy {
-	var groups []legacy
+// inheritance is all that others' logs have for a node.
+func inheritance(s *meta.Snapshot, heir view.NodeID) (all legacy) {
 	for r := range s.Replays() {
 		for _, p := range r.Parts {
 			if p.Heir == heir && !p.Done {
-				groups = join(groups, meta.Share{Log: r.Log, Ranges: p.Ranges, Return: r.Return})
+				all = append(all, meta.Share{Log: r.Log, Ranges: p.Ranges, Return: r.Return})
 			}
 		}
+	}
+	return all
+}
+
+// legacies returns what a node is to replay and can, as all of it has a plan.
+func legacies(s *meta.Snapshot, heir view.NodeID) []legacy {
+	var groups []legacy
+	for _, share := range inheritance(s, heir) {
+		groups = join(groups, share)
 	}
 	return slices.DeleteFunc(groups, func(g legacy) bool {
 		return slices.ContainsFunc(g, func(p meta.Share) bool {
 			r, _ := s.Replay(p)
 			return r.Plan == nil
 		})
+	})
+}
+
+// has tells whether a share is part of the legacy.
+func (g legacy) has(share meta.Share) bool {
+	return slices.ContainsFunc(g, func(o meta.Share) bool {
+		return o.Log == share.Log && o.Return == share.Return && o.Ranges.Equal(share.Ranges)
 	})
 }
 
@@ -61,7 +72,7 @@ func join(groups []legacy, share meta.Share) []legacy {
 	return append(apart, merged)
 }
 
-// inherit replays what others left to this node, for as long as it is a member.
+// inherit replays what others left to this node, and has it copied, for as long as it is a member.
 func (l *life) inherit(ctx context.Context, m *meta.Member) {
 	select {
 	case <-l.opened:
@@ -70,13 +81,15 @@ func (l *life) inherit(ctx context.Context, m *meta.Member) {
 	}
 	l.heir.Lock()
 	defer l.heir.Unlock()
+	defer l.taken.rest()
+	l.taken.goOn(ctx, m)
 	var told complaint
 	for ctx.Err() == nil {
 		changed := l.cache.Changed()
-		groups := legacies(l.cache.Snapshot(), l.id.Node)
+		groups := l.taken.lacking(legacies(l.cache.Snapshot(), l.id.Node))
 		var failed error
 		for _, g := range groups {
-			if failed = l.replay(ctx, m, g, told.what == ""); failed != nil {
+			if failed = l.take(ctx, m, g, told.what == ""); failed != nil {
 				break
 			}
 		}
@@ -123,10 +136,22 @@ func pauseFor(ctx context.Context, d time.Duration) {
 	}
 }
 
-// replay brings all records of a legacy into this node's log. When it returns they are
-// as safe as any write, and the cluster knows that this node has them. It tells that it begins
-// the first time.
-func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool) error {
+// take replays a legacy, serves it, and has the copies made that it lacks. Only then are the
+// logs not needed any more which it came from. It tells that it begins the first time.
+func (l *life) take(ctx context.Context, m *meta.Member, g legacy, first bool) error {
+	if err := l.taken.drop(ctx, l, g); err != nil {
+		return err
+	}
+	t, err := l.replay(ctx, m, g, first)
+	if err != nil {
+		return err
+	}
+	l.taken.add(ctx, m, t)
+	return nil
+}
+
+// replay brings all records of a legacy into this node's store, and serves them.
+func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool) (*taking, error) {
 	began := time.Now()
 	ranges := g.ranges()
 	if first {
@@ -134,30 +159,28 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool)
 	}
 	im, err := l.importer(ctx, ranges)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r := &replaying{life: l, member: m, importer: im, began: began}
 	if err := r.all(ctx, g); err != nil {
 		im.Abort()
-		return err
+		return nil, err
 	}
 	if err := l.makeSafe(ctx, ranges); err != nil {
-		return err
-	}
-	if err := m.Recovered(ctx, g...); err != nil {
-		return err
+		im.Abort()
+		return nil, err
 	}
 	stats := im.Stats()
 	l.inherited.Add(stats.Taken)
 	l.log.Info("this node has all that it inherited", "records", stats.Taken, "bytes", stats.Bytes, "took", time.Since(began).Round(time.Millisecond).String())
-	// Not to begin with it again, the change must be seen here.
-	_, err = l.cache.Wait(ctx, func(s *meta.Snapshot) bool {
-		return len(s.Inheriting(l.id.Node).Intersect(ranges)) == 0
-	})
-	if err == nil {
-		l.store.Arrived(storeRanges(ranges))
+	t := &taking{replaying: r, legacy: g, over: make(chan struct{})}
+	// While records still arrive there as far as the store knows, whoever looks for one waits until that has ended, which
+	// it does when the cluster knows that all is here.
+	if !l.store.Arrives(storeRanges(ranges)) {
+		t.serves = true
+		l.gate.serve(g)
 	}
-	return err
+	return t, nil
 }
 
 // makeSafe sees to what an import passes over because the store has it: a migration may have brought it,
@@ -194,141 +217,5 @@ func (l *life) importer(ctx context.Context, ranges view.Ranges) (*store.Importe
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains})
-}
-
-// replaying is a replay under way.
-type replaying struct {
-	*life
-	member   *meta.Member
-	importer *store.Importer
-	workers  []*store.ImportWorker
-	began    time.Time
-	stage    atomic.Pointer[meta.Progress]
-}
-
-// replayWorkers is how many segments are read and replayed at a time.
-const replayWorkers = 4
-
-func (r *replaying) all(ctx context.Context, g legacy) error {
-	for range replayWorkers {
-		w, err := r.importer.NewWorker()
-		if err != nil {
-			return err
-		}
-		r.workers = append(r.workers, w)
-	}
-	telling, stop := context.WithCancel(ctx)
-	defer stop()
-	r.tasks.Go(func() { r.tell(telling, g) })
-	for _, share := range g {
-		if err := r.one(ctx, share); err != nil {
-			return err
-		}
-	}
-	r.at("making it safe", 0, 0)
-	return r.importer.Finish(ctx)
-}
-
-// one replays a part of one log.
-func (r *replaying) one(ctx context.Context, share meta.Share) error {
-	s := r.cache.Snapshot()
-	recovery, ok := s.Replay(share)
-	if !ok || recovery.Plan == nil {
-		return fmt.Errorf("the recovery of log %016x has ended", uint64(share.Log))
-	}
-	r.at("asking for copies", 0, 0)
-	found, err := r.find(ctx, s, recovery)
-	if err != nil {
-		return err
-	}
-	return found.Fetch(ctx, replica.FetchOptions{
-		Ranges: share.Ranges, Cut: upTo(recovery), Floors: s.Logs[share.Log].Floors,
-		Workers: replayWorkers, Without: recovery.Plan.Without,
-		Sink:     func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
-		Progress: func(p replica.Progress) { r.at("replaying", p.BytesDone, p.Bytes) },
-	})
-}
-
-// upTo is the last batch that is replayed. A living log has no end: of what it returns it writes
-// nothing any more, but its cleaner may have moved that to any later batch.
-func upTo(r meta.Recovery) record.BatchID {
-	if r.Return != 0 {
-		return replica.AllBatches
-	}
-	return r.Plan.Cut
-}
-
-var errNotWhole = errors.New("copies of a log that a plan counts on cannot be reached")
-
-// find asks who has the log now: those who live, and only if that is not enough all who may.
-func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Recovery) (*replica.Findings, error) {
-	plan, log := recovery.Plan, s.Logs[recovery.Log]
-	for _, nodes := range [][]view.NodeID{s.Living(), append(s.Living(), log.Backups...)} {
-		slices.Sort(nodes)
-		f := r.survey(ctx, recovery.Log, slices.Compact(nodes), false, surveyWithin)
-		switch {
-		case f.Covers(plan.Roster, plan.Cut, plan.Without):
-			return f, nil
-		case recovery.Return != 0: // Its node lives, and makes anew what is missing.
-		case f.Covers(plan.Roster, 0, plan.Without) && nobodyElse(s, log, f.Answered):
-			r.log.Error("the end of a dead node's log was only at nodes that an operator gave up: the log is replayed without it", "node", recovery.Node)
-			return f, nil
-		}
-	}
-	r.at("waiting for copies that the plan counts on, at one of "+fmt.Sprint(log.Backups), 0, 0)
-	return nil, fmt.Errorf("replay the log of %s: %w", recovery.Node, errNotWhole)
-}
-
-// nobodyElse tells whether nobody is left who could have more of a log: all its backups
-// have answered or were given up, and one of them was, or the node itself.
-func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool) bool {
-	given := s.Lost(log.Node)
-	for _, b := range log.Backups {
-		switch _, known := s.Nodes[b]; {
-		case answered(b), meta.IsGhost(b): // Nobody has given up the latter.
-		case s.Lost(b), !known:
-			given = true
-		default:
-			return false
-		}
-	}
-	return given
-}
-
-func (r *replaying) at(stage string, done, total int64) {
-	r.stage.Store(&meta.Progress{Stage: stage, Done: done, Total: total, Unit: "bytes"})
-}
-
-// tellEvery is how often progress is shown.
-const tellEvery = 500 * time.Millisecond
-
-// tell shows how far it is.
-func (r *replaying) tell(ctx context.Context, g legacy) {
-	tick := time.NewTicker(tellEvery)
-	defer tick.Stop()
-	var logged time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		p := r.stage.Load()
-		if p == nil {
-			continue
-		}
-		now := *p
-		now.Who, now.Began, now.At = string(r.id.Node), r.began.UTC(), time.Now().UTC()
-		for _, share := range g {
-			now.Log = share.Log
-			if err := r.member.Tell(ctx, now); err != nil {
-				break
-			}
-		}
-		if time.Since(logged) > 5*time.Second {
-			logged = time.Now()
-			r.log.Info("replaying what this node inherits", "stage", now.Stage, "done", Size(now.Done).Short(), "of", Size(now.Total).Short(), "left", now.Left().Round(time.Second).String())
-		}
-	}
+	return l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains, Aside: storeRanges(ranges)})
 }

@@ -50,6 +50,7 @@ type life struct {
 	driver atomic.Pointer[migrate.Driver]
 	closed sync.Once
 	heir   sync.Mutex // held by who replays: of two leases in a row, one
+	taken  takings    // what was replayed and lacks copies
 	// taking is held while an import of places begins, or an arrival: each knows of the other.
 	taking sync.Mutex
 	// adoptArrivals ends what still comes from the sources of migrations to these places, and returns once

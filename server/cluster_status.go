@@ -165,7 +165,7 @@ func nodeStatus(s *meta.Snapshot, id view.NodeID, facts map[view.NodeID]NodeFact
 		ID: id, Alive: s.IsAlive(id), Since: s.Alive[id].Started, Coordinator: s.Coordinator == id,
 		Draining: s.Draining(id), Lost: s.Lost(id), Zone: n.Zone,
 		Address: n.Address, RedisAddress: cmp.Or(n.RedisAddress, n.RedisTLS), AdminAddress: n.AdminAddress,
-		Log: n.Log, View: s.Map.ViewID(id), Ranges: s.Map.Ranges(id), Arriving: s.Arriving(id),
+		Log: n.Log, View: s.Map.ViewID(id), Ranges: s.Map.Ranges(id), Arriving: s.Unserved(id),
 	}
 	st.Share = st.Ranges.Fraction()
 	for _, m := range s.Incoming(id) {
@@ -194,7 +194,7 @@ func recoveryStatus(s *meta.Snapshot, r meta.Recovery) RecoveryStatus {
 	for _, p := range r.Parts {
 		by := told[string(p.Heir)]
 		part := PartStatus{
-			Heir: p.Heir, Ranges: p.Ranges, Share: p.Ranges.Fraction(), Ready: p.Done,
+			Heir: p.Heir, Ranges: p.Ranges, Share: p.Ranges.Fraction(), Ready: p.Served || p.Done,
 			Stage: by.Stage, Done: by.Done, Total: by.Total, Left: by.Left(),
 		}
 		if p.Done {
@@ -204,6 +204,11 @@ func recoveryStatus(s *meta.Snapshot, r meta.Recovery) RecoveryStatus {
 		st.Done, st.Total, st.Left = st.Done+part.Done, st.Total+part.Total, max(st.Left, part.Left)
 	}
 	return st
+}
+
+// Served tells whether all keys of the dead node are served again. Until the recovery has ended they lack copies.
+func (r RecoveryStatus) Served() bool {
+	return len(r.Parts) > 0 && !slices.ContainsFunc(r.Parts, func(p PartStatus) bool { return !p.Ready })
 }
 
 // problems are what an operator should look at.
@@ -232,7 +237,10 @@ func (c *ClusterStatus) problems() (list []string) {
 		}
 	}
 	for _, r := range c.Recoveries {
-		if r.Begun {
+		switch {
+		case r.Served():
+			say("the keys of %s are served again, and get their copies", r.Node)
+		case r.Begun:
 			say("the keys of %s are being recovered", r.Node)
 		}
 	}

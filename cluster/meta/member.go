@@ -68,7 +68,7 @@ func (s *Store) enter(ctx context.Context, n Node, lease *Lease) (*Member, error
 		if e.seen.alive(n.ID) {
 			return fmt.Errorf("%s %w, at %s: choose another name, or wait for its lease to end", n.ID, ErrPresent, e.seen.Nodes[n.ID].Address)
 		}
-		for _, step := range []func(Node) error{e.claimLog, e.supersede, e.mourn} {
+		for _, step := range []func(Node) error{e.claimLog, e.supersede, e.mourn, e.forgetServed} {
 			if err := step(n); err != nil {
 				return err
 			}
@@ -128,6 +128,49 @@ type Share struct {
 	Ranges view.Ranges
 	// Return is the migration that is undone, 0 if the log's node is dead.
 	Return uint64
+}
+
+// Serving says that this node has replayed its parts of dead logs, as far as they lie in the shares, and
+// serves them. It has no copies of them yet: the logs stay.
+func (m *Member) Serving(ctx context.Context, shares ...Share) error {
+	return m.change(ctx, func(e *edit) error {
+		for _, s := range merged(shares) {
+			r, ok := e.seen.Replay(s)
+			if !ok {
+				return fmt.Errorf("there is no recovery of the log %016x: it has ended", uint64(s.Log))
+			}
+			was := func(p Part) bool { return p.Heir == m.Node.ID && !p.Done && !p.Served && s.Ranges.Covers(p.Ranges) }
+			if !slices.ContainsFunc(r.Parts, was) {
+				continue
+			}
+			r.Parts = slices.Clone(r.Parts)
+			for i := range r.Parts {
+				r.Parts[i].Served = r.Parts[i].Served || was(r.Parts[i])
+			}
+			if err := e.put(r.key(), r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// forgetServed takes back that a node which joins serves parts of dead logs: it may have to replay them again.
+func (e *edit) forgetServed(n Node) error {
+	for r := range e.seen.Replays() {
+		was := func(p Part) bool { return p.Heir == n.ID && !p.Done && p.Served }
+		if !slices.ContainsFunc(r.Parts, was) {
+			continue
+		}
+		r.Parts = slices.Clone(r.Parts)
+		for i := range r.Parts {
+			r.Parts[i].Served = r.Parts[i].Served && !was(r.Parts[i])
+		}
+		if err := e.put(r.key(), r); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Recovered says that this node has replayed and replicated its parts of dead logs, as

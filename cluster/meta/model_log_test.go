@@ -145,7 +145,7 @@ func (s *modelStore) take(e modelEntry, unsettled bool, append func(modelEntry) 
 func (s *modelStore) replay(entries []modelEntry, unsettled func(key int) bool, whole bool) {
 	for _, e := range entries {
 		if e.val != 0 {
-			s.take(e, unsettled(e.key), s.log.append)
+			s.take(e, unsettled(e.key), s.log.appendSide)
 		}
 	}
 	if !whole {

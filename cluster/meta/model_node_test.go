@@ -24,6 +24,7 @@ type modelNode struct {
 
 	arrivals map[uint64]*modelArrival
 	stopped  map[uint64]bool // what it is about to return
+	taken    []Share         // what it has replayed, and serves, and has no copies of
 
 	copies     map[uint64]*modelCopy      // of what others own
 	departures map[uint64]*modelDeparture // what others copy
@@ -73,7 +74,7 @@ func (n *modelNode) open() {
 		}
 	}
 	n.store = openModelStore(n.w.logs[n.log], s.Logs[n.log].Floors, s.Holds(n.id), unsettled)
-	n.arrivals, n.stopped, n.up = map[uint64]*modelArrival{}, map[uint64]bool{}, true
+	n.arrivals, n.stopped, n.taken, n.up = map[uint64]*modelArrival{}, map[uint64]bool{}, nil, true
 	n.copies, n.departures = map[uint64]*modelCopy{}, map[uint64]*modelDeparture{}
 }
 
@@ -105,12 +106,29 @@ func (n *modelNode) serves(key int) bool {
 	}
 	id, a := n.arriving(key)
 	if n.seen.Inheriting(n.id).Contains(p) && (a == nil || n.w.flaw != "serves what it replays") {
-		return false
+		return a == nil && n.hasTaken(key)
 	}
 	if n.seen.Arriving(n.id).Contains(p) {
 		return a != nil && !n.stopped[id]
 	}
 	return true
+}
+
+// hasTaken tells whether the node has replayed all that others' logs have of a key.
+func (n *modelNode) hasTaken(key int) bool {
+	for _, s := range n.inheritance() {
+		if s.Ranges.Contains(modelPlace(key)) && !n.took(s) {
+			return false
+		}
+	}
+	return true
+}
+
+// took tells whether the node has replayed a share.
+func (n *modelNode) took(s Share) bool {
+	return slices.ContainsFunc(n.taken, func(o Share) bool {
+		return o.Log == s.Log && o.Return == s.Return && o.Ranges.Equal(s.Ranges)
+	})
 }
 
 // unsettled tells whether what a log says of a key may not be all.
@@ -157,6 +175,10 @@ func (n *modelNode) see() {
 	n.store.expects = n.store.expects.Intersect(n.seen.Unsettled(n.id))
 	maps.DeleteFunc(n.copies, func(id uint64, _ *modelCopy) bool { return n.seen.Migrations[id].Stage.Ended() })
 	maps.DeleteFunc(n.departures, func(id uint64, _ *modelDeparture) bool { return n.seen.Migrations[id].Stage.Ended() })
+	going := n.inheritance()
+	n.taken = slices.DeleteFunc(n.taken, func(s Share) bool {
+		return !slices.ContainsFunc(going, func(o Share) bool { return o.Log == s.Log && o.Return == s.Return })
+	})
 }
 
 // yielded tells whether this node, a source, has seen that it does not serve any more, and has its log still.
@@ -212,9 +234,8 @@ func (n *modelNode) retract() {
 	n.see()
 }
 
-// shares are what this node is to replay together, as far as it knows and can.
-func (n *modelNode) shares() (group []Share) {
-	var all []Share
+// inheritance is what others' logs have for this node, as far as it knows.
+func (n *modelNode) inheritance() (all []Share) {
 	for r := range n.seen.Replays() {
 		for _, p := range r.Parts {
 			if p.Heir == n.id && !p.Done {
@@ -222,6 +243,13 @@ func (n *modelNode) shares() (group []Share) {
 			}
 		}
 	}
+	return all
+}
+
+// shares are what this node is to replay together, as far as it knows and can: or what it has replayed
+// together, and lacks copies.
+func (n *modelNode) shares(taken bool) (group []Share) {
+	all := n.inheritance()
 	slices.SortFunc(all, func(a, b Share) int { return int(a.Log) - int(b.Log) })
 	for len(all) > 0 {
 		group, ranges := all[:1:1], all[0].Ranges
@@ -236,7 +264,9 @@ func (n *modelNode) shares() (group []Share) {
 				}
 			}
 		}
-		if !slices.ContainsFunc(group, func(s Share) bool { r, _ := n.seen.Replay(s); return r.Plan == nil }) {
+		planned := !slices.ContainsFunc(group, func(s Share) bool { r, _ := n.seen.Replay(s); return r.Plan == nil })
+		lacks := slices.ContainsFunc(group, func(s Share) bool { return !n.took(s) })
+		if planned && lacks != taken {
 			return group
 		}
 		all = rest
@@ -246,7 +276,9 @@ func (n *modelNode) shares() (group []Share) {
 
 // replay is what an heir does. One that is broken off leaves what it has brought.
 func (n *modelNode) replay(whole bool) {
-	group := n.shares()
+	group := n.shares(false)
+	ranges := rangesOf(group)
+	n.taken = slices.DeleteFunc(n.taken, func(s Share) bool { return len(s.Ranges.Intersect(ranges)) > 0 })
 	var entries []modelEntry
 	for _, s := range group {
 		r, _ := n.seen.Replay(s)
@@ -266,13 +298,31 @@ func (n *modelNode) replay(whole bool) {
 		}
 	}
 	n.store.replay(entries, n.unsettled, whole)
-	if whole {
-		if n.w.flaw != "side segments are forgotten" {
-			n.adopt(n.seen.Inheriting(n.id))
-		}
-		n.w.try(n.member.Recovered(context.Background(), group...))
-		n.see()
+	if !whole {
+		return
 	}
+	n.taken = append(n.taken, group...)
+	if n.w.flaw != "tombstones go while other logs are needed" {
+		n.store.expects = n.store.expects.Union(ranges)
+	}
+	n.w.try(n.member.Serving(context.Background(), group...))
+}
+
+func rangesOf(group []Share) (all view.Ranges) {
+	for _, s := range group {
+		all = all.Union(s.Ranges)
+	}
+	return all
+}
+
+// settle has all copied that was replayed, after which the logs may go that it came from.
+func (n *modelNode) settle() {
+	group := n.shares(true)
+	if n.w.flaw != "side segments are forgotten" {
+		n.adopt(rangesOf(group))
+	}
+	n.w.try(n.member.Recovered(context.Background(), group...))
+	n.see()
 }
 
 // clean has the cleaner go through all of the log.

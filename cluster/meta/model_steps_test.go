@@ -86,9 +86,10 @@ func (w *modelWorld) nodeSteps(n *modelNode, all *modelSteps) {
 	all.add(chore, true, func() { n.clean(false) }, "%s cleans", n.id)
 	all.add(chore, true, func() { n.clean(true) }, "%s cleans and keeps tombstones", n.id)
 	all.add(progress, len(n.seen.Leaving(n.id)) > 0, n.retract, "%s retracts", n.id)
-	replays := len(n.shares()) > 0
+	replays := len(n.shares(false)) > 0
 	all.add(progress, replays, func() { n.replay(true) }, "%s replays", n.id)
 	all.add(chore, replays, func() { n.replay(false) }, "%s replays half", n.id)
+	all.add(progress, len(n.shares(true)) > 0, n.settle, "%s copies what it replayed", n.id)
 }
 
 func (w *modelWorld) faultSteps(n *modelNode, all *modelSteps) {

@@ -153,7 +153,10 @@ var flaws = map[string][]string{
 	}),
 	"answers whatever it is asked": slices.Concat([]string{"a writes key 0"}, moving[:4], death("a"), []string{"a joins", "b serves 1", "b pulls key 0"}),
 	"side segments are forgotten": slices.Concat([]string{"a writes key 0"}, moving, []string{"b pulls key 0"}, death("a"), []string{
-		"plan log 1001", "b sees", "b replays",
+		"plan log 1001", "b sees", "b replays", "b copies what it replayed",
+	}),
+	"tombstones go while other logs are needed": slices.Concat([]string{"a writes key 0"}, death("a"), []string{
+		"plan log 1001", "c sees", "c replays", "c deletes key 0", "c cleans",
 	}),
 }
 

@@ -108,3 +108,39 @@ func TestAnHeirIsDoneWithWhatItReplayedOnly(t *testing.T) {
 		t.Fatalf("left is %v", left)
 	}
 }
+
+func TestAPartThatIsServedIsNeededUntilItIsDone(t *testing.T) {
+	s, members, term := three(t)
+	kill(t, members[2])
+	r, err := term.Recover(patience(t), "n3", "n1", "n2")
+	ok(t, err)
+	part := r.Parts[0].Ranges
+	ok(t, members[0].Serving(patience(t), all(r.Log)))
+	got := read(t, s)
+	if rec := got.Recoveries[r.Log]; rec.Served() || rec.Done() || !rec.Parts[0].Served || rec.Parts[1].Served {
+		t.Fatalf("n1 serves its part: %+v", rec)
+	}
+	if !got.Inheriting("n1").Equal(part) || got.Unserved("n1") != nil || !got.Unserved("n2").Equal(r.Parts[1].Ranges) {
+		t.Fatalf("n1 inherits %v, unserved are %v and %v", got.Inheriting("n1"), got.Unserved("n1"), got.Unserved("n2"))
+	}
+	early := wanted(t, s, "n1", "n2", part)
+	_, err = members[0].Move(patience(t), early.ID, 1, 1)
+	wantError(t, err, "is still on its way to n1")
+	ok(t, members[1].Serving(patience(t), all(r.Log)))
+	if rec := read(t, s).Recoveries[r.Log]; !rec.Served() || rec.Done() {
+		t.Fatalf("both serve: %+v", rec)
+	}
+	wantError(t, term.Finish(patience(t), r.Log), "the recovery of n3 goes on")
+
+	// Who joins again may have to replay again.
+	kill(t, members[1])
+	again := join(t, s, "n2")
+	if rec := read(t, s).Recoveries[r.Log]; !rec.Parts[0].Served || rec.Parts[1].Served {
+		t.Fatalf("n2 joined again: %+v", rec)
+	}
+	ok(t, again.Serving(patience(t), all(r.Log)))
+	ok(t, again.Recovered(patience(t), all(r.Log)))
+	ok(t, members[0].Recovered(patience(t), all(r.Log)))
+	ok(t, term.Finish(patience(t), r.Log))
+	wantError(t, again.Serving(patience(t), all(r.Log)), "it has ended")
+}

@@ -76,8 +76,8 @@ func (s *Snapshot) arriving(n view.NodeID) view.Ranges {
 	return ranges
 }
 
-// Inheriting returns what a node owns and is to replay from others' logs. It serves none of it: of what
-// a replay has brought so far, nobody knows what was deleted.
+// Inheriting returns what a node owns and others' logs are needed for still. Until it has replayed them it serves none
+// of it: of what a replay has brought so far, nobody knows what was deleted.
 func (s *Snapshot) Inheriting(n view.NodeID) (ranges view.Ranges) {
 	for r := range s.Replays() {
 		for _, p := range r.Parts {
@@ -118,6 +118,24 @@ func (s *Snapshot) Replay(of Share) (r Recovery, there bool) {
 // Arriving returns what a node owns and does not have whole yet: what it inherits, and what migrations
 // move to it, which it serves once their sources do not.
 func (s *Snapshot) Arriving(n view.NodeID) view.Ranges { return s.arriving(n) }
+
+// Unserved returns what a node owns and does not serve yet, as far as it has told: of Arriving, all but what it
+// has replayed and only lacks copies.
+func (s *Snapshot) Unserved(n view.NodeID) view.Ranges {
+	served, lacking := view.Ranges{}, view.Ranges{}
+	for r := range s.Replays() {
+		for _, p := range r.Parts {
+			switch {
+			case p.Heir != n || p.Done:
+			case p.Served:
+				served = served.Union(p.Ranges)
+			default:
+				lacking = lacking.Union(p.Ranges)
+			}
+		}
+	}
+	return s.arriving(n).Subtract(served.Subtract(lacking))
+}
 
 // Living returns nodes that have a lease, sorted.
 func (s *Snapshot) Living() []view.NodeID { return slices.Sorted(maps.Keys(s.Alive)) }

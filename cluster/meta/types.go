@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -105,10 +106,19 @@ type Plan struct {
 type Part struct {
 	Heir   view.NodeID `json:"heir"`
 	Ranges view.Ranges `json:"ranges"`
-	Done   bool        `json:"done,omitempty"`
+	// Served says that the heir has all of it and serves it. Nothing is decided by it: the log is needed until
+	// Done, and an heir that starts again replays it again.
+	Served bool `json:"served,omitempty"`
+	// Done says that it has its copies, too: nobody needs the log for it any more.
+	Done bool `json:"done,omitempty"`
 }
 
-// Done tells whether all heirs have their parts.
+// Served tells whether all heirs serve their parts.
+func (r Recovery) Served() bool {
+	return !slices.ContainsFunc(r.Parts, func(p Part) bool { return !p.Served && !p.Done })
+}
+
+// Done tells whether all heirs have their parts, and copies of them.
 func (r Recovery) Done() bool {
 	for _, p := range r.Parts {
 		if !p.Done {

@@ -137,8 +137,17 @@ func (k *caller) part(call uint64, head any, bulk []byte) error {
 	if err != nil {
 		return err
 	}
-	return k.out.send(&frame{kind: kindPart, call: call, head: b, bulk: bulk})
+	f := &frame{kind: kindPart, call: call, head: b}
+	if len(bulk) < wholePart {
+		f.bulk = bulk
+	} else {
+		f.pieces = [][]byte{bulk} // From where it is: it is sent when send returns.
+	}
+	return k.out.send(f)
 }
+
+// wholePart is how large a part is that is not copied to be sent with others.
+const wholePart = 32 << 10
 
 func (k *caller) note(call uint64, cancel context.CancelFunc) {
 	k.mu.Lock()

@@ -48,10 +48,14 @@ func healthOf(st server.ClusterStatus) string {
 		}
 	}
 	for _, r := range st.Recoveries {
-		if r.Begun && health != healthWaiting {
-			health = healthRecovering
-		} else if !r.Begun {
+		switch {
+		case !r.Begun:
 			health = healthWaiting
+		case health == healthWaiting:
+		case !r.Served():
+			health = healthRecovering
+		case health == healthOK:
+			health = healthDegraded // What heirs took has no copies of its own yet.
 		}
 	}
 	switch {

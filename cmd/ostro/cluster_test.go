@@ -42,6 +42,7 @@ func TestHealthIsWhatAnOperatorMustKnowFirst(t *testing.T) {
 		return st
 	}
 	begun, waiting := server.RecoveryStatus{Begun: true}, server.RecoveryStatus{Stage: "waits"}
+	copied := server.RecoveryStatus{Begun: true, Parts: []server.PartStatus{{Ready: true}}}
 	for _, c := range []struct {
 		st     server.ClusterStatus
 		want   string
@@ -52,6 +53,8 @@ func TestHealthIsWhatAnOperatorMustKnowFirst(t *testing.T) {
 		{with(func(s *server.ClusterStatus) { s.Logs = []server.LogStatus{{Degraded: true}} }), "degraded", true},
 		{with(func(s *server.ClusterStatus) { s.Recoveries = []server.RecoveryStatus{begun} }), "recovering", false},
 		{with(func(s *server.ClusterStatus) { s.Recoveries = []server.RecoveryStatus{waiting, begun} }), "waiting", false},
+		{with(func(s *server.ClusterStatus) { s.Recoveries = []server.RecoveryStatus{copied} }), "degraded", true},
+		{with(func(s *server.ClusterStatus) { s.Recoveries = []server.RecoveryStatus{begun, copied} }), "recovering", false},
 		{with(func(s *server.ClusterStatus) { s.Dealt = false }), "forming", false},
 	} {
 		r := clusterReport{Health: healthOf(c.st)}

@@ -62,7 +62,7 @@ type Options struct {
 	// Ready, if set, is called when a segment with room elsewhere became ready to be
 	// appended to, and when none will any more.
 	Ready func()
-	// Busy, if set, tells whether settling is to wait, for a while.
+	// Busy, if set, tells whether settling and the adoption of side segments are to wait, for a while.
 	Busy   func() bool
 	Epoch  *epoch.Table
 	Now    func() int64

@@ -40,7 +40,7 @@ func (l *Log) settleLoop() {
 		case <-l.stop:
 			return
 		case s := <-l.settle:
-			if !l.awaitCopied(s.batch, l.stop) || !l.awaitCalm() {
+			if !l.awaitCopied(s.batch, l.stop) || !l.awaitCalm(func() int { return len(l.settle) }) {
 				continue // It is copied from where it is.
 			}
 			if err := l.settleSegment(s); err != nil {
@@ -58,10 +58,10 @@ const (
 	settleBacklog = 256
 )
 
-// awaitCalm waits while others need the cores for what somebody waits for; false if the
-// log ends first.
-func (l *Log) awaitCalm() bool {
-	for l.opts.Busy != nil && l.opts.Busy() && len(l.settle) < settleBacklog {
+// awaitCalm waits while others need the cores for what somebody waits for, and the backlog is not too
+// long; false if the log ends first.
+func (l *Log) awaitCalm(backlog func() int) bool {
+	for l.opts.Busy != nil && l.opts.Busy() && backlog() < settleBacklog {
 		if !l.pause(settleLook) {
 			return false
 		}

@@ -13,7 +13,8 @@ import (
 )
 
 // Side is a head beside the order of batches, for records that are safe somewhere
-// else until it is closed: those that a migration brings, which their source keeps.
+// else until it is closed: those that a migration brings, which their source keeps, and those of
+// dead nodes' logs, whose copies are kept.
 //
 //	NewSide ── appends ── Close
 //	              └─ a full segment: synced, adopted by the replicator, an ordinary one
@@ -91,8 +92,27 @@ func (s *Side) Close(ctx context.Context) error {
 	if l.opts.Logged && l.opts.Replicator == nil {
 		return l.syncHeads()
 	}
+	return l.awaitAdopted(ctx, s.left)
+}
+
+// AwaitSides returns when all side segments that are closed by now are copied as the log's others are, and part of
+// it, whosoever they are.
+func (l *Log) AwaitSides(ctx context.Context) error {
+	l.sides.mu.Lock()
+	segs := slices.Clone(l.sides.queue)
+	l.sides.mu.Unlock()
+	return l.awaitAdopted(ctx, func() (int, <-chan struct{}, error) {
+		l.sides.mu.Lock()
+		defer l.sides.mu.Unlock()
+		segs = slices.DeleteFunc(segs, func(g *Segment) bool { return !g.aside.Load() })
+		return len(segs), l.sides.moved, l.sides.err
+	})
+}
+
+// awaitAdopted waits until no segments are left that are not part of the log.
+func (l *Log) awaitAdopted(ctx context.Context, left func() (n int, moved <-chan struct{}, why error)) error {
 	for {
-		left, moved, why := s.left()
+		left, moved, why := left()
 		switch {
 		case left == 0:
 			return nil
@@ -201,6 +221,9 @@ func (l *Log) adoptLoop() {
 			}
 			continue
 		}
+		if !l.awaitCalm(l.sides.backlog) {
+			return
+		}
 		err := l.adoptSides(some)
 		l.sides.tried(some, err)
 		if err == nil {
@@ -254,6 +277,13 @@ func (s *sides) first(most int) []*Segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.queue[:min(most, len(s.queue))])
+}
+
+// backlog is how many segments are to be adopted.
+func (s *sides) backlog() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
 }
 
 // tried tells how an attempt to adopt the first of the queue has ended.

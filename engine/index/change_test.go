@@ -299,3 +299,42 @@ func TestRandomGivesOnlyPresentEntriesWhileTheIndexGrows(t *testing.T) {
 	})
 	wg.Wait()
 }
+
+func TestRoomThatWasPreparedNeedsNoSplits(t *testing.T) {
+	const n = 100_000
+	ix := open(t, Options{})
+	ix.fill(100, placeFor) // What is there stays.
+	first, last := record.Place(0), ^record.Place(0)
+	for at, more := first, true; more; more = at != 0 {
+		var ok bool
+		if at, ok = ix.Prepare(first, last, n, at); !ok {
+			t.Fatal("no memory")
+		}
+	}
+	splits := ix.Metrics().Splits
+	if splits == 0 {
+		t.Fatal("nothing was prepared")
+	}
+	ix.fill(n, placeFor)
+	if m := ix.Metrics(); m.Splits != splits || m.Rebuilds != 0 {
+		t.Fatalf("%d splits were prepared, then %+v", splits, m)
+	}
+	if ix.Len() != n {
+		t.Fatalf("%d entries, want %d", ix.Len(), n)
+	}
+}
+
+func TestOnlyThePlacesThatWereNamedArePrepared(t *testing.T) {
+	ix := open(t, Options{})
+	first, last := record.Place(3)<<60, record.Place(4)<<60-1
+	for at := first; at <= last; {
+		var ok bool
+		if at, ok = ix.Prepare(first, last, 10*startEntries, at); !ok {
+			t.Fatal("no memory")
+		}
+	}
+	depth := func(p record.Place) uint32 { return ix.dir.find(p).header().depth }
+	if depth(first) != 8 || depth(last) != 8 || depth(last+1) != 2 || depth(0) != 3 || depth(^record.Place(0)) != 1 {
+		t.Fatalf("depths are %d and %d inside, %d, %d and %d outside", depth(first), depth(last), depth(last+1), depth(0), depth(^record.Place(0)))
+	}
+}

@@ -7,13 +7,16 @@ import (
 // grow replaces a sub-table that has run out of overflow buckets: by two that
 // share its entries, or by one of its depth if that gives room. One goroutine
 // does it; others wait for it. False: there is no memory.
-func (ix *Index) grow(t table) bool {
+func (ix *Index) grow(t table) bool { return ix.growBy(t, false) }
+
+// growBy is grow; halve has two take its place also if one would do.
+func (ix *Index) growBy(t table, halve bool) bool {
 	h := t.header()
 	if !h.state.CompareAndSwap(live, splitting) {
 		t.awaitMove()
 		return true
 	}
-	s, err := ix.plan(t)
+	s, err := ix.plan(t, halve)
 	if err != nil {
 		h.state.Store(live)
 		return false
@@ -38,7 +41,7 @@ type split struct {
 }
 
 // plan takes the memory for the successors of t before anything is frozen.
-func (ix *Index) plan(t table) (*split, error) {
+func (ix *Index) plan(t table, halve bool) (*split, error) {
 	h := t.header()
 	s := &split{old: t}
 	capacity, depth := uint32(overflowBuckets), h.depth+1
@@ -47,7 +50,7 @@ func (ix *Index) plan(t table) (*split, error) {
 		room -= primaryBuckets
 	}
 	switch {
-	case overflowNeeded(t) <= room/2: // Removals left gaps: what remains fits well, packed.
+	case !halve && overflowNeeded(t) <= room/2: // Removals left gaps: what remains fits well, packed.
 		capacity, depth = h.capacity, h.depth
 	case h.depth == maxDepth: // Not splittable: let the chains grow.
 		capacity, depth = max(2*h.capacity, 2*primaryBuckets), h.depth

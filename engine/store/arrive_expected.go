@@ -1,6 +1,10 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"slices"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // A store that opens in the middle of an arrival is told so by Options.Arriving. Until Arrive
 // is called again, or Arrived, those places are expected: nobody serves them, but what the
@@ -12,6 +16,18 @@ func (st *Store) expect() {
 		return
 	}
 	all := []*Arrival{{st: st, ranges: st.opts.Arriving, settled: newSettled()}}
+	st.arriving.open.Store(&all)
+}
+
+// expectMore has the log keep what it says of removed keys in some places until Arrived: they
+// are served, but other logs have their records as well.
+func (st *Store) expectMore(ranges []Range) {
+	if len(ranges) == 0 {
+		return
+	}
+	st.arriving.mu.Lock()
+	defer st.arriving.mu.Unlock()
+	all := append(slices.Clone(st.arriving.list()), &Arrival{st: st, ranges: ranges, settled: newSettled()})
 	st.arriving.open.Store(&all)
 }
 
@@ -28,7 +44,8 @@ func (a *Arrival) without(ranges []Range) *Arrival {
 }
 
 // Arrived says that nothing arrives any more at places that Options.Arriving named, and for
-// which Arrive was not called: their source died, say, and its log was imported.
+// which Arrive was not called: their source died, say, and its log was imported. And that what an import
+// brought aside has its copies, and the logs that it came from are not needed any more.
 func (st *Store) Arrived(ranges []Range) {
 	st.arriving.edit(func(a *Arrival) *Arrival {
 		if a.puller != nil || !overlap(a.ranges, ranges) {
@@ -45,4 +62,10 @@ func (st *Store) settleReplayed(place record.Place, p record.Ptr) {
 			a.settled.note(&Key{Place: place, Table: p.Table(), Bytes: p.Key()}, p.Version())
 		}
 	}
+}
+
+// Arrives tells whether an arrival of some of these places goes on: then who looks for a key that is not there may
+// wait for its end.
+func (st *Store) Arrives(ranges []Range) bool {
+	return slices.ContainsFunc(st.arriving.list(), func(a *Arrival) bool { return a.puller != nil && overlap(a.ranges, ranges) })
 }

@@ -15,7 +15,7 @@ import (
 // made of. Any number of workers feed it, in any order, while the store serves
 // keys of other places. When all is fed, Finish makes it whole:
 //
-//	NewImporter ── NewWorker ─┬─ Import, Import, ...  ── Finish
+//	NewImporter ── NewWorker ─┬─ Import, Import, ...  ── Finish ── Adopt
 //	               NewWorker ─┘  (in parallel)
 //
 // Of each key the highest version wins, tombstones included, as in local
@@ -35,14 +35,19 @@ import (
 // end: an older record of its key may come at any time. So may the removal of a record
 // that expires meanwhile; see noteRemoval. Pieces of large values are taken at once,
 // their records in the end, when all pieces must be there.
+//
+// With Aside records go to side segments, which have no copies until Adopt has returned;
+// see import_aside.go.
 type Importer struct {
 	st      *Store
 	owns    func(record.Place) bool
 	foreign bool
+	aside   []Range
 
 	mu      sync.Mutex
 	workers []*ImportWorker
-	late    graveyard // removals by others while it goes on
+	sides   []*hlog.Side // until they are part of the log
+	late    graveyard    // removals by others while it goes on
 	over    bool
 }
 
@@ -52,6 +57,9 @@ type ImportOptions struct {
 	Owns func(record.Place) bool
 	// Foreign says that another store owns these places, and changes them while they are imported: see Apply.
 	Foreign bool
+	// Aside are the places that are imported, if the logs that have their records are kept until Adopt has
+	// returned. Empty: Finish makes everything as durable as any write.
+	Aside []Range
 }
 
 // ImportStats count what an importer has done.
@@ -69,7 +77,7 @@ func (st *Store) NewImporter(o ImportOptions) (*Importer, error) {
 	if st.closed.Load() {
 		return nil, ErrClosed
 	}
-	im := &Importer{st: st, owns: o.Owns, foreign: o.Foreign}
+	im := &Importer{st: st, owns: o.Owns, foreign: o.Foreign, aside: slices.Clone(o.Aside)}
 	if im.owns == nil {
 		im.owns = func(record.Place) bool { return true }
 	}
@@ -101,7 +109,7 @@ func (im *Importer) NewWorker() (*ImportWorker, error) {
 	if im.over {
 		return nil, errImportOver
 	}
-	ss, err := im.st.NewSession()
+	ss, err := im.newSession()
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +147,10 @@ func (w *ImportWorker) importAll(ctx context.Context, entries []byte) error {
 }
 
 // Abort gives an import up. What was taken stays, and must not be shown.
-func (im *Importer) Abort() { im.end() }
+func (im *Importer) Abort() {
+	im.end()
+	im.leaveSides()
+}
 
 // end lets the store forget the import.
 func (im *Importer) end() {

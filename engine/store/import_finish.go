@@ -11,8 +11,8 @@ import (
 )
 
 // Finish ends an import after all workers have: large values become visible,
-// what was deleted goes, and all of it is as durable as the store promises. After
-// an error it may be called again.
+// what was deleted goes, and all of it is as durable as the store promises, what went
+// aside after Adopt. After an error it may be called again.
 func (im *Importer) Finish(ctx context.Context) error {
 	workers, err := im.finishing()
 	if err != nil {
@@ -23,6 +23,9 @@ func (im *Importer) Finish(ctx context.Context) error {
 		large.merge(w.values)
 	}
 	if err := each(workers, func(w *ImportWorker) error { return w.showLarge(ctx, large) }); err != nil {
+		return err
+	}
+	if err := im.ordinary(workers); err != nil {
 		return err
 	}
 	late := im.removals() // After the last record was taken: later ones cannot hide an older one.
@@ -40,6 +43,7 @@ func (im *Importer) Finish(ctx context.Context) error {
 	if err := last.settle(); err != nil {
 		return err
 	}
+	im.st.expectMore(im.aside) // From here on clients may remove what only other logs' recoveries know of.
 	im.end()
 	return nil
 }

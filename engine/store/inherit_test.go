@@ -118,6 +118,7 @@ func TestEveryOperationIsRunOnceOverGenerationsOfHeirs(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		l, acked := ledger{t: t}, map[int]bool{}
 		r := newReign(t, o, seed)
+		var kept [][]byte // logs whose records have no copies elsewhere
 		for n := range 3 + scale(12) {
 			for range rng.IntN(60) {
 				annoyLittle(r.copies, rng)
@@ -131,16 +132,26 @@ func TestEveryOperationIsRunOnceOverGenerationsOfHeirs(t *testing.T) {
 				}
 			}
 			r.answer(acked)
-			log := r.lost()
+			log := append(r.lost(), kept...)
+			kept = nil
 			heir := newReign(t, o, rng.Uint64())
-			im := importer(t, heir.st, nil)
+			begin := func() *store.Importer { return importer(t, heir.st, nil) }
+			if rng.IntN(2) == 0 {
+				begin = func() *store.Importer { return importAside(t, heir.st) }
+				kept = log
+			}
+			im := begin()
 			if rng.IntN(2) == 0 { // Half-way its process dies, or so.
 				importAll(t, im, some(log, rng), 2, rng)
 				im.Abort()
-				im = importer(t, heir.st, nil)
+				im = begin()
 			}
 			importAll(t, im, log, 2, rng)
 			finish(t, im)
+			if rng.IntN(2) == 0 {
+				adopt(t, heir.st, im)
+				kept = nil
+			}
 			l.verify(fmt.Sprintf("generation %d", n), heir.st, func(i int) bool { return acked[i] })
 			r.end()
 			r = heir

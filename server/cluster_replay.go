@@ -1,0 +1,172 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/replica"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// replaying is a replay under way.
+type replaying struct {
+	*life
+	member   *meta.Member
+	importer *store.Importer
+	workers  []*store.ImportWorker
+	began    time.Time
+	stage    atomic.Pointer[meta.Progress]
+}
+
+// replayWorkers is how many segments are read and replayed at a time.
+const replayWorkers = 4
+
+func (r *replaying) all(ctx context.Context, g legacy) error {
+	for range replayWorkers {
+		w, err := r.importer.NewWorker()
+		if err != nil {
+			return err
+		}
+		r.workers = append(r.workers, w)
+	}
+	defer r.telling(ctx, g)()
+	for _, share := range g {
+		if err := r.one(ctx, share); err != nil {
+			return err
+		}
+	}
+	r.at("removing what was deleted", 0, 0)
+	return r.importer.Finish(ctx)
+}
+
+// one replays a part of one log.
+func (r *replaying) one(ctx context.Context, share meta.Share) error {
+	s := r.cache.Snapshot()
+	recovery, ok := s.Replay(share)
+	if !ok || recovery.Plan == nil {
+		return fmt.Errorf("the recovery of log %016x has ended", uint64(share.Log))
+	}
+	r.at("asking for copies", 0, 0)
+	found, err := r.find(ctx, s, recovery)
+	if err != nil {
+		return err
+	}
+	return found.Fetch(ctx, replica.FetchOptions{
+		Ranges: share.Ranges, Cut: upTo(recovery), Floors: s.Logs[share.Log].Floors,
+		Workers: replayWorkers, Without: recovery.Plan.Without,
+		Sink: func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
+		Progress: func(p replica.Progress) {
+			r.at("replaying", p.BytesDone, p.Bytes)
+			r.expect(p)
+		},
+	})
+}
+
+// sampleSegments are how many segments tell what to expect of the others.
+const sampleSegments = 3
+
+// expect has the store make room once it is known what there is in a log. Some of the records replace others.
+func (r *replaying) expect(p replica.Progress) {
+	if p.SegmentsDone == sampleSegments {
+		r.importer.Expect(int(float64(p.Entries) / float64(p.BytesDone) * float64(p.Bytes) * 3 / 4))
+	}
+}
+
+// upTo is the last batch that is replayed. A living log has no end: of what it returns it writes
+// nothing any more, but its cleaner may have moved that to any later batch.
+func upTo(r meta.Recovery) record.BatchID {
+	if r.Return != 0 {
+		return replica.AllBatches
+	}
+	return r.Plan.Cut
+}
+
+var errNotWhole = errors.New("copies of a log that a plan counts on cannot be reached")
+
+// find asks who has the log now: those who live, and only if that is not enough all who may.
+func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Recovery) (*replica.Findings, error) {
+	plan, log := recovery.Plan, s.Logs[recovery.Log]
+	for _, nodes := range [][]view.NodeID{s.Living(), append(s.Living(), log.Backups...)} {
+		slices.Sort(nodes)
+		f := r.survey(ctx, recovery.Log, slices.Compact(nodes), false, surveyWithin)
+		switch {
+		case f.Covers(plan.Roster, plan.Cut, plan.Without):
+			return f, nil
+		case recovery.Return != 0: // Its node lives, and makes anew what is missing.
+		case f.Covers(plan.Roster, 0, plan.Without) && nobodyElse(s, log, f.Answered):
+			r.log.Error("the end of a dead node's log was only at nodes that an operator gave up: the log is replayed without it", "node", recovery.Node)
+			return f, nil
+		}
+	}
+	r.at("waiting for copies that the plan counts on, at one of "+fmt.Sprint(log.Backups), 0, 0)
+	return nil, fmt.Errorf("replay the log of %s: %w", recovery.Node, errNotWhole)
+}
+
+// nobodyElse tells whether nobody is left who could have more of a log: all its backups
+// have answered or were given up, and one of them was, or the node itself.
+func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool) bool {
+	given := s.Lost(log.Node)
+	for _, b := range log.Backups {
+		switch _, known := s.Nodes[b]; {
+		case answered(b), meta.IsGhost(b): // Nobody has given up the latter.
+		case s.Lost(b), !known:
+			given = true
+		default:
+			return false
+		}
+	}
+	return given
+}
+
+func (r *replaying) at(stage string, done, total int64) {
+	r.stage.Store(&meta.Progress{Stage: stage, Done: done, Total: total, Unit: "bytes"})
+}
+
+// tellEvery is how often progress is shown.
+const tellEvery = 500 * time.Millisecond
+
+// telling shows how far it is until stop has returned.
+func (r *replaying) telling(ctx context.Context, g legacy) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var teller sync.WaitGroup
+	teller.Go(func() { r.tell(ctx, g) })
+	return func() { cancel(); teller.Wait() }
+}
+
+// tell shows how far it is.
+func (r *replaying) tell(ctx context.Context, g legacy) {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	var logged time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		p := r.stage.Load()
+		if p == nil {
+			continue
+		}
+		now := *p
+		now.Who, now.Began, now.At = string(r.id.Node), r.began.UTC(), time.Now().UTC()
+		for _, share := range g {
+			now.Log = share.Log
+			if err := r.member.Tell(ctx, now); err != nil {
+				break
+			}
+		}
+		if time.Since(logged) > 5*time.Second {
+			logged = time.Now()
+			r.log.Info("replaying what this node inherits", "stage", now.Stage, "done", Size(now.Done).Short(), "of", Size(now.Total).Short(), "left", now.Left().Round(time.Second).String())
+		}
+	}
+}
