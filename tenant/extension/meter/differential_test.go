@@ -315,7 +315,7 @@ func TestDamagedModulesStayWhatTheyAre(t *testing.T) {
 	for range n {
 		code := makeModule(seed + uint64(rnd.IntN(50)))
 		for range 1 + rnd.IntN(3) {
-			code[8+rnd.IntN(len(code)-8)] = byte(rnd.Uint32() >> (rnd.IntN(4)))
+			code[8+rnd.IntN(len(code)-8)] = byte(rnd.Uint32() >> rnd.IntN(4))
 		}
 		if rewriteBytes(t, r, code) {
 			valid++
