@@ -237,7 +237,7 @@ func (p *pair) compareState(tb testing.TB, fn string, o outcome) {
 }
 
 func TestMeteredModulesDoWhatTheyDidBefore(t *testing.T) {
-	n := 150
+	n := 80
 	if testing.Short() {
 		n = 30
 	}
@@ -320,6 +320,9 @@ func TestDamagedModulesStayWhatTheyAre(t *testing.T) {
 		if rewriteBytes(t, r, code) {
 			valid++
 		}
+	}
+	if valid == 0 {
+		t.Fatal("no damaged module was valid: nothing was compared")
 	}
 	t.Logf("%d damaged modules, %d still valid", n, valid)
 }
