@@ -309,6 +309,9 @@ func TestDamagedModulesStayWhatTheyAre(t *testing.T) {
 	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
 	defer r.Close(ctx)
 	n, valid := 3000, 0
+	if testing.Short() {
+		n = 500
+	}
 	if *modules > 0 {
 		n = *modules * 10
 	}
