@@ -62,7 +62,9 @@ var Rungs = []string{
 
 	"tenant",
 	"tenant/sched",
-	"tenant/extension",
+	"tenant/extension/wasm",
+	"tenant/extension/meter",
+	"tenant/extension/...",
 
 	"wire",
 	"wire/resp",
