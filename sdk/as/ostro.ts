@@ -158,14 +158,18 @@ export function arg(i: u32): Uint8Array {
 
 /** The i-th argument as a decimal number; the call fails if it is none. */
 export function argNumber(i: u32): i64 {
-  const digits = arg(i);
+  return number(arg(i), 241, "an argument should be a number");
+}
+
+/** Decimal digits, with a minus if need be, as a number; the call fails with code and message if they are none. */
+export function number(digits: Uint8Array, code: i32, message: string): i64 {
   const minus: i32 = digits.length > 0 && digits[0] == 45 ? 1 : 0;
-  let n: u64 = 0;
   const most: u64 = <u64>i64.MAX_VALUE + minus;
-  if (digits.length == minus) fail(241, "an argument should be a number");
+  let n: u64 = 0;
+  if (digits.length == minus) fail(code, message);
   for (let at = minus; at < digits.length; at++) {
     const digit = <u64>digits[at] - 48;
-    if (digit > 9 || n > (most - digit) / 10) fail(241, "an argument should be a number");
+    if (digit > 9 || n > (most - digit) / 10) fail(code, message);
     n = n * 10 + digit;
   }
   return minus ? <i64>(0 - n) : <i64>n;
