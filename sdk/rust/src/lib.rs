@@ -72,10 +72,12 @@ macro_rules! function {
 #[macro_export]
 macro_rules! lean {
     () => {
-        #[panic_handler]
-        fn panic(info: &core::panic::PanicInfo) -> ! {
-            $crate::panicked(info)
-        }
+        const _: () = {
+            #[panic_handler]
+            fn panic(info: &core::panic::PanicInfo) -> ! {
+                $crate::panicked(info)
+            }
+        };
     };
 }
 
