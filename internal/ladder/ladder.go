@@ -62,7 +62,10 @@ var Rungs = []string{
 
 	"tenant",
 	"tenant/sched",
+	"tenant/extension/wasm",
+	"tenant/extension/meter",
 	"tenant/extension",
+	"tenant/extension/local",
 
 	"wire",
 	"wire/resp",

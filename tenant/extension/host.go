@@ -1,0 +1,179 @@
+package extension
+
+import (
+	"context"
+	"encoding/binary"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/ostrodb/ostro/tenant/extension/meter"
+)
+
+// hostCall is a function that guests can import. Its arguments come on the stack, its result goes to stack[0].
+type hostCall struct {
+	name   string
+	params string // a letter each: i for i32, l for i64
+	result string
+	call   func(t *Task, stack []uint64)
+}
+
+// hostCalls are those of the module "ostro"; docs/function-abi.md explains them.
+var hostCalls = []hostCall{
+	{"args", "ii", "i", (*Task).hostArgs},
+	{"get", "iiiii", "l", (*Task).hostGet},
+	{"read", "iiii", "i", (*Task).hostRead},
+	{"multiget", "iiiiii", "i", (*Task).hostMultiget},
+	{"alloc", "iiii", "i", (*Task).hostAlloc},
+	{"fill", "iiii", "i", (*Task).hostFill},
+	{"put", "il", "i", (*Task).hostPut},
+	{"set", "iiiiil", "i", (*Task).hostSet},
+	{"del", "iii", "i", (*Task).hostDel},
+	{"scan", "iiiiiii", "i", (*Task).hostScan},
+	{"resp", "ii", "i", (*Task).hostResp},
+	{"yield", "", "", (*Task).hostYield},
+	{"log", "iii", "", (*Task).hostLog},
+	{"now", "", "l", (*Task).hostNow},
+	{"random", "ii", "", (*Task).hostRandom},
+	{"fail", "iii", "", (*Task).hostFail},
+}
+
+// HostModule is what guests import from.
+const HostModule = meter.HostModule
+
+func types(letters string) []api.ValueType {
+	all := make([]api.ValueType, 0, len(letters))
+	for _, c := range letters {
+		if c == 'l' {
+			all = append(all, api.ValueTypeI64)
+		} else {
+			all = append(all, api.ValueTypeI32)
+		}
+	}
+	return all
+}
+
+func exportCalls(b wazero.HostModuleBuilder, calls []hostCall) wazero.HostModuleBuilder {
+	for _, h := range calls {
+		fn := api.GoFunc(func(ctx context.Context, stack []uint64) { h.call(taskOf(ctx), stack) })
+		b = b.NewFunctionBuilder().WithGoFunction(fn, types(h.params), types(h.result)).Export(h.name)
+	}
+	return b
+}
+
+func status(s Status) uint64 { return uint64(uint32(s)) }
+
+func hostSlice(ctx context.Context, stack []uint64) {
+	stack[0] = uint64(taskOf(ctx).slice(int64(stack[0])))
+}
+
+// hostArgs: buf, cap.
+func (t *Task) hostArgs(stack []uint64) {
+	t.enter()
+	buf := t.bytes(stack[0], stack[1])
+	total := argsLen(t.inv)
+	t.spend(int64(min(total, len(buf)) / 16))
+	w := clipped{buf}
+	w.u32(len(t.inv.Keys))
+	w.u32(len(t.inv.Args))
+	for _, list := range [2][][]byte{t.inv.Keys, t.inv.Args} {
+		for _, v := range list {
+			w.u32(len(v))
+		}
+	}
+	for _, list := range [2][][]byte{t.inv.Keys, t.inv.Args} {
+		for _, v := range list {
+			w.bytes(v)
+		}
+	}
+	stack[0] = uint64(total)
+}
+
+func argsLen(inv *Invocation) int {
+	n := 8 + 4*(len(inv.Keys)+len(inv.Args))
+	for _, v := range inv.Keys {
+		n += len(v)
+	}
+	for _, v := range inv.Args {
+		n += len(v)
+	}
+	return n
+}
+
+// clipped writes as much as there is room for.
+type clipped struct{ room []byte }
+
+func (w *clipped) bytes(b []byte) { w.room = w.room[copy(w.room, b):] }
+
+func (w *clipped) u32(n int) {
+	if len(w.room) >= 4 {
+		binary.LittleEndian.PutUint32(w.room, uint32(n))
+		w.room = w.room[4:]
+		return
+	}
+	w.bytes(binary.LittleEndian.AppendUint32(nil, uint32(n)))
+}
+
+// hostResp: ptr, len.
+func (t *Task) hostResp(stack []uint64) {
+	t.enter()
+	b := t.bytes(stack[0], stack[1])
+	if len(t.resp)-t.respStart+len(b) > t.limits.ResponseBytes {
+		t.over("gave too long a response")
+	}
+	t.spend(int64(len(b) / 16))
+	t.resp = append(t.resp, b...)
+	stack[0] = 0
+}
+
+func (t *Task) hostYield([]uint64) {
+	t.enter()
+	t.yield(Asked)
+}
+
+const lineBytes = 1024
+
+// hostLog: level, ptr, len.
+func (t *Task) hostLog(stack []uint64) {
+	t.enter()
+	t.logLine(int(min(uint32(stack[0]), 3)), t.bytes(stack[1], stack[2]))
+}
+
+func (t *Task) logLine(level int, line []byte) {
+	line = line[:min(len(line), lineBytes)]
+	t.spend(int64(len(line)/16) + 50)
+	if t.logged += len(line) + 1; t.logged > t.limits.LogBytes {
+		t.lost++
+		return
+	}
+	if t.inv.Log != nil {
+		t.inv.Log(level, line)
+	}
+}
+
+func (t *Task) hostNow(stack []uint64) {
+	t.enter()
+	stack[0] = uint64(t.in.pool.now())
+}
+
+// hostRandom: ptr, len.
+func (t *Task) hostRandom(stack []uint64) {
+	t.enter()
+	t.random(t.bytes(stack[0], stack[1]))
+}
+
+func (t *Task) random(b []byte) {
+	t.spend(int64(len(b)))
+	_, _ = t.in.chance.Read(b)
+}
+
+// hostFail: code, ptr, len.
+func (t *Task) hostFail(stack []uint64) {
+	t.enter()
+	b := t.bytes(stack[1], stack[2])
+	message := string(b[:min(len(b), lineBytes)])
+	if message == "" {
+		message = "without a message"
+	}
+	t.stop(&CallError{Kind: Failed, Code: int32(uint32(stack[0])), Message: "failed: " + message})
+}

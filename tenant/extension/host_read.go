@@ -1,0 +1,186 @@
+package extension
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+const (
+	keyMost      = 65_535
+	multigetMost = 4096
+)
+
+// get is a value as the function sees it: its own write if there is one.
+func (t *Task) get(table uint32, key, buf []byte) (Value, Status) {
+	if len(key) > keyMost {
+		return Value{}, TooLarge
+	}
+	if w := t.written(table, key); w != nil {
+		return fromWrite(w, buf)
+	}
+	v, st := t.inv.Store.Get(table, key, buf)
+	if st == OK || st == Absent {
+		t.remember(table, key, v.Version)
+	}
+	t.spend(int64(v.Len / 16))
+	return v, st
+}
+
+func fromWrite(w *Write, buf []byte) (Value, Status) {
+	if w.Delete {
+		return Value{}, Absent
+	}
+	v := Value{Len: len(w.Value)}
+	if copy(buf, w.Value) < len(w.Value) {
+		v.Whole = w.Value
+	}
+	return v, OK
+}
+
+// remember notes what was read, for the commit.
+func (t *Task) remember(table uint32, key []byte, version uint64) {
+	if len(t.changes.Reads) >= t.limits.Writes {
+		t.over("read too many keys")
+	}
+	if t.inv.ReadOnly {
+		return // It commits nothing.
+	}
+	at := len(t.names)
+	t.names = append(t.names, key...)
+	t.changes.Reads = append(t.changes.Reads, Read{table, t.names[at:len(t.names):len(t.names)], version})
+}
+
+// view keeps a value for the rest of the call and returns its number.
+func (t *Task) view(b []byte) uint64 {
+	t.viewBytes += len(b)
+	if len(t.views) >= t.limits.Views || t.viewBytes > t.limits.ViewBytes {
+		t.over("holds too many values that it did not take")
+	}
+	t.views = append(t.views, b)
+	return uint64(len(t.views))
+}
+
+// hostGet: table, key, key_len, buf, cap.
+func (t *Task) hostGet(stack []uint64) {
+	t.storeUse()
+	key, buf := t.bytes(stack[1], stack[2]), t.bytes(stack[3], stack[4])
+	v, st := t.get(uint32(stack[0]), key, buf)
+	switch {
+	case st != OK:
+		stack[0] = uint64(int64(st))
+	case v.Len > len(buf):
+		stack[0] = t.view(v.Whole)<<32 | uint64(v.Len)
+	default:
+		stack[0] = uint64(v.Len)
+	}
+}
+
+// hostRead: view, offset, buf, len.
+func (t *Task) hostRead(stack []uint64) {
+	t.enter()
+	n := uint32(stack[0])
+	if n == 0 || int(n) > len(t.views) {
+		t.misuse("read from a view that it does not have")
+	}
+	from := t.views[n-1]
+	from = from[min(int(uint32(stack[1])), len(from)):]
+	copied := copy(t.bytes(stack[2], stack[3]), from)
+	t.spend(int64(copied / 16))
+	stack[0] = uint64(copied)
+}
+
+// hostMultiget: table, keys, n, results, buf, cap.
+func (t *Task) hostMultiget(stack []uint64) {
+	t.storeUse()
+	n := uint32(stack[2])
+	if n > multigetMost {
+		t.misuse("asked for too many keys at once")
+	}
+	keys, results := t.bytes(stack[1], uint64(n)*8), t.bytes(stack[3], uint64(n)*16)
+	base, room := uint32(stack[4]), t.bytes(stack[4], stack[5])
+	found := uint64(0)
+	for i := range int(n) {
+		t.spend(50)
+		ptr, size := binary.LittleEndian.Uint32(keys[8*i:]), binary.LittleEndian.Uint32(keys[8*i+4:])
+		v, st := t.get(uint32(stack[0]), t.bytes(uint64(ptr), uint64(size)), room)
+		var at, view uint32
+		length := int32(st)
+		if st == OK {
+			found++
+			length = int32(v.Len)
+			if v.Len > len(room) {
+				view = uint32(t.view(v.Whole))
+			} else {
+				at = base
+				base, room = base+uint32(v.Len), room[v.Len:]
+			}
+		}
+		out := results[16*i:]
+		binary.LittleEndian.PutUint32(out, at)
+		binary.LittleEndian.PutUint32(out[4:], uint32(length))
+		binary.LittleEndian.PutUint32(out[8:], view)
+		binary.LittleEndian.PutUint32(out[12:], 0)
+	}
+	stack[0] = found
+}
+
+// hostScan: table, cursor, prefix, prefix_len, buf, cap, flags.
+func (t *Task) hostScan(stack []uint64) {
+	t.storeUse()
+	cursor := t.bytes(stack[1], 8)
+	prefix, buf := bytes.Clone(t.bytes(stack[2], stack[3])), t.bytes(stack[4], stack[5])
+	values := stack[6]&1 != 0
+	s := scanRoom{buf: buf, values: values}
+	next, st := t.inv.Store.Scan(uint32(stack[0]), binary.LittleEndian.Uint64(cursor), prefix, s.visit)
+	t.spend(s.cost)
+	switch {
+	case st != OK:
+		stack[0] = status(st)
+		return
+	case s.tooLarge && s.entries == 0:
+		stack[0] = status(TooLarge)
+	default:
+		stack[0] = uint64(s.entries)
+	}
+	binary.LittleEndian.PutUint64(cursor, next)
+}
+
+// scanRoom takes the entries of a scan as long as there is room.
+type scanRoom struct {
+	cost     int64 // charged when the store has let go of what it holds
+	buf      []byte
+	at       int
+	values   bool
+	entries  int
+	tooLarge bool
+	full     bool
+}
+
+func (s *scanRoom) visit(key, value []byte) bool {
+	size := 8 + len(key)
+	if s.values {
+		size += len(value)
+	}
+	s.cost += int64(size/16) + 20
+	if s.full || s.tooLarge {
+		return false
+	}
+	if size > len(s.buf)-s.at {
+		if size > len(s.buf) && s.entries == 0 {
+			s.tooLarge = true
+			return true // Skipped: it can never be given.
+		}
+		s.full = true
+		return false
+	}
+	b := s.buf[s.at:]
+	binary.LittleEndian.PutUint32(b, uint32(len(key)))
+	binary.LittleEndian.PutUint32(b[4:], uint32(len(value)))
+	n := 8 + copy(b[8:], key)
+	if s.values {
+		n += copy(b[n:], value)
+	}
+	s.at += n
+	s.entries++
+	return true
+}

@@ -1,0 +1,196 @@
+package meter
+
+import "github.com/ostrodb/ostro/tenant/extension/wasm"
+
+// A function keeps its fuel in one of three ways.
+type way byte
+
+const (
+	// inGlobal: charges are taken from the global. For functions without loops.
+	inGlobal way = iota
+	// inLocal: the fuel moves into a local when the function begins and back when it ends. For functions with loops
+	// that call nothing which looks at the fuel.
+	inLocal
+	// prepaid: loops without such calls draw fuel into a local and give back what is left when the function ends;
+	// all else is taken from the global. For functions with loops and calls.
+	prepaid
+)
+
+// emitter writes one function.
+type emitter struct {
+	*rewriter
+	code
+	p     *plan
+	fi    *info
+	way   way
+	local uint32 // ours
+	frame bool   // the body is in a block of its own, so that its end is reached whatever happens
+	next  int    // region
+	depth int
+}
+
+func (w *rewriter) rewriteFunction(own int) error {
+	e := &emitter{rewriter: w, fi: &w.f.infos[own]}
+	if !e.fi.small {
+		p, err := w.plan(own)
+		if err != nil {
+			return err
+		}
+		e.choose(p)
+	}
+	e.local = uint32(w.m.NumLocals(own))
+	e.b = make([]byte, 0, len(w.m.Code[own].Body)*3/2+64)
+	if err := e.body(own); err != nil {
+		return err
+	}
+	c := &w.m.Code[own]
+	c.Body = e.b
+	if e.way != inGlobal {
+		c.Locals = append(c.Locals[:len(c.Locals):len(c.Locals)], wasm.LocalRun{N: 1, Type: wasm.I64})
+	}
+	return nil
+}
+
+func (e *emitter) choose(p *plan) {
+	e.p = p
+	switch {
+	case !p.repeats:
+		e.way = inGlobal
+	case !p.calls:
+		e.way = inLocal
+		e.report.InRegisters++
+	default:
+		for _, r := range p.regions {
+			if e.byLoop(&r) {
+				e.way = prepaid
+			}
+		}
+		if e.way == prepaid {
+			e.report.Prepaid++
+		}
+	}
+	e.frame = e.way != inGlobal || e.fi.counts
+}
+
+// byLoop tells of regions in loops whose fuel is drawn in advance.
+func (e *emitter) byLoop(r *region) bool {
+	return !r.gone && r.loop >= 0 && !e.p.loops[r.loop].calls
+}
+
+func (e *emitter) body(own int) error {
+	body := e.m.Body(own)
+	e.begin(own)
+	var in wasm.Instr
+	for i := 0; body.Next(&in); i++ {
+		e.chargeAt(i)
+		e.instr(&in)
+	}
+	return body.Err()
+}
+
+// begin writes what stands before the function's first instruction.
+func (e *emitter) begin(own int) {
+	if e.fi.counts {
+		e.global(wasm.GlobalGet, e.stack).i32(int32(e.fi.frame)).op(wasm.I32Sub).global(wasm.GlobalSet, e.stack)
+		e.global(wasm.GlobalGet, e.stack).i32(0).op(wasm.I32LtS).when().op(wasm.Unreachable).end()
+	}
+	if e.way == inLocal {
+		e.global(wasm.GlobalGet, e.fuel).local(wasm.LocalSet, e.local)
+	}
+	if e.frame {
+		e.with(wasm.Block, e.resultBlock(own))
+	}
+}
+
+// finish writes what stands behind its last one: the fuel goes back, and the stack.
+func (e *emitter) finish() {
+	switch e.way {
+	case inLocal:
+		e.code.local(wasm.LocalGet, e.local).global(wasm.GlobalSet, e.fuel)
+	case prepaid:
+		e.global(wasm.GlobalGet, e.fuel).local(wasm.LocalGet, e.local).op(wasm.I64Add).global(wasm.GlobalSet, e.fuel)
+	}
+	if e.fi.counts {
+		e.global(wasm.GlobalGet, e.stack).i32(int32(e.fi.frame)).op(wasm.I32Add).global(wasm.GlobalSet, e.stack)
+	}
+}
+
+// resultBlock is the type of a block that leaves what the function returns.
+func (e *emitter) resultBlock(own int) uint64 {
+	results := e.m.Types[e.m.Funcs[own]].Results
+	switch len(results) {
+	case 0:
+		return wasm.EmptyBlock
+	case 1:
+		return uint64(results[0])
+	}
+	return wasm.TypedBlock + uint64(e.m.AddType(wasm.FuncType{Results: results}))
+}
+
+// chargeAt charges for the region that begins with instruction i.
+func (e *emitter) chargeAt(i int) {
+	if e.p == nil {
+		return
+	}
+	for e.next < len(e.p.regions) && e.p.regions[e.next].at == i {
+		if r := &e.p.regions[e.next]; !r.gone && r.cost > 0 {
+			e.charge(r)
+			e.report.Points++
+		}
+		e.next++
+	}
+}
+
+func (e *emitter) charge(r *region) {
+	switch {
+	case e.way == inLocal:
+		e.chargeLocal(r.cost)
+		e.code.local(wasm.LocalGet, e.local).call(e.slice).local(wasm.LocalSet, e.local).end()
+	case e.way == prepaid && e.byLoop(r):
+		e.chargeLocal(r.cost)
+		e.code.local(wasm.LocalGet, e.local).call(e.prepay).local(wasm.LocalSet, e.local).end()
+	default:
+		e.global(wasm.GlobalGet, e.fuel).i64(int64(r.cost)).op(wasm.I64Sub).global(wasm.GlobalSet, e.fuel)
+		e.check(&e.code)
+	}
+}
+
+// chargeLocal takes from the local and opens the case that it is used up.
+func (e *emitter) chargeLocal(cost uint64) {
+	e.code.local(wasm.LocalGet, e.local).i64(int64(cost)).op(wasm.I64Sub).local(wasm.LocalTee, e.local)
+	e.i64(0).op(wasm.I64LtS).when()
+}
+
+// instr writes an instruction of the module's.
+func (e *emitter) instr(in *wasm.Instr) {
+	switch in.Op {
+	case wasm.Block, wasm.Loop, wasm.If:
+		e.depth++
+	case wasm.End:
+		e.depth--
+		if e.depth < 0 && e.frame {
+			e.end()
+			e.finish()
+		}
+	case wasm.Return:
+		if e.frame {
+			e.with(wasm.Br, uint64(e.depth))
+			return
+		}
+	case wasm.Call, wasm.RefFunc:
+		in.A = e.moved(in.A)
+	case wasm.MemoryCopy:
+		e.call(e.copy)
+		return
+	case wasm.MemoryFill:
+		e.call(e.fill)
+		return
+	case wasm.MemoryInit:
+		e.call(e.bytes)
+	case wasm.MemoryGrow:
+		e.call(e.pages)
+	case wasm.TableCopy, wasm.TableFill, wasm.TableInit, wasm.TableGrow:
+		e.call(e.elems)
+	}
+	e.b = in.Append(e.b)
+}

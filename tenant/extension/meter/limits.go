@@ -1,0 +1,171 @@
+package meter
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ostrodb/ostro/tenant/extension/wasm"
+)
+
+// Limits bound what a module may be. They keep compilation short, and instances small.
+type Limits struct {
+	ModuleBytes   int
+	Functions     int
+	FunctionBytes int // code of one
+	Locals        int // of one, parameters among them
+	Blocks        int // locals times blocks of one function, which is what compilation takes
+	Results       int // of one
+	Types         int
+	Globals       int
+	Exports       int
+	MemoryPages   int
+	TableElements int // in all tables together
+	StackBytes    int
+}
+
+// DefaultLimits are those of functions that nobody has set others for.
+func DefaultLimits() Limits {
+	return Limits{
+		ModuleBytes:   8 << 20,
+		Functions:     30_000,
+		FunctionBytes: 256 << 10,
+		Locals:        2048,
+		Blocks:        8 << 20,
+		Results:       16,
+		Types:         4096,
+		Globals:       1024,
+		Exports:       4096,
+		MemoryPages:   256,
+		TableElements: 65_536,
+		StackBytes:    1 << 20,
+	}
+}
+
+// LimitError is a module that is too large in some way.
+type LimitError struct {
+	What      string
+	Has, Most int
+}
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the module has %d %s, and the limit is %d", e.Has, e.What, e.Most)
+}
+
+// RefusedError is a module that uses what functions cannot have.
+type RefusedError struct{ Why string }
+
+func (e *RefusedError) Error() string { return e.Why }
+
+func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
+
+func within(what string, has, most int) error {
+	if has > most {
+		return &LimitError{what, has, most}
+	}
+	return nil
+}
+
+func (l Limits) checkSize(b []byte) error { return within("bytes", len(b), l.ModuleBytes) }
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l Limits) check(m *wasm.Module) error {
+	err := firstError(
+		within("functions", m.NumFuncs(), l.Functions),
+		within("types", len(m.Types), l.Types),
+		within("globals", m.NumGlobals(), l.Globals),
+		within("exports", len(m.Exports), l.Exports),
+		within("tables", m.NumTables(), 16),
+		l.checkImports(m), l.checkExports(m), l.checkTypes(m), l.checkMemory(m), l.checkTables(m),
+	)
+	if err != nil {
+		return err
+	}
+	for i := range m.Code {
+		if err := l.checkFunction(m, i); err != nil {
+			return fmt.Errorf("function %d: %w", i+m.ImportedFuncs(), err)
+		}
+	}
+	return nil
+}
+
+func (l Limits) checkImports(m *wasm.Module) error {
+	for _, im := range m.Imports {
+		if im.Kind != wasm.KindFunc {
+			return refuse("the module imports %s.%s, which is no function: memories, tables and globals are its own", im.Module, im.Name)
+		}
+		if strings.HasPrefix(im.Name, ":") {
+			return refuse("the module imports %s.%s: names with a colon are the store's", im.Module, im.Name)
+		}
+	}
+	return nil
+}
+
+func (l Limits) checkExports(m *wasm.Module) error {
+	for _, e := range m.Exports {
+		if strings.HasPrefix(e.Name, Prefix) {
+			return refuse("the module exports %q: names that begin with %s are the store's", e.Name, Prefix)
+		}
+	}
+	return nil
+}
+
+func (l Limits) checkTypes(m *wasm.Module) error {
+	for _, t := range m.Types {
+		if err := firstError(within("parameters of a function", len(t.Params), 256), within("results of a function", len(t.Results), l.Results)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l Limits) checkMemory(m *wasm.Module) error {
+	for _, mem := range m.Memories {
+		if int(mem.Min) > l.MemoryPages {
+			return &LimitError{"pages of memory (64 KiB each)", int(mem.Min), l.MemoryPages}
+		}
+	}
+	return nil
+}
+
+func (l Limits) checkTables(m *wasm.Module) error {
+	sum := 0
+	for _, t := range m.Tables {
+		sum += int(t.Min)
+	}
+	return within("elements of tables", sum, l.TableElements)
+}
+
+func (l Limits) checkFunction(m *wasm.Module, own int) error {
+	return firstError(
+		within("bytes of code in one function", len(m.Code[own].Body), l.FunctionBytes),
+		within("locals in one function", int(min(m.NumLocals(own), 1<<40)), l.Locals),
+	)
+}
+
+// clamp writes the limits of what can grow into the module.
+func (l Limits) clamp(m *wasm.Module) {
+	for i := range m.Memories {
+		mem := &m.Memories[i]
+		if !mem.Bounded || int(mem.Max) > l.MemoryPages {
+			mem.Max, mem.Bounded = uint32(l.MemoryPages), true
+		}
+	}
+	left := l.TableElements
+	for _, t := range m.Tables {
+		left -= int(t.Min)
+	}
+	for i := range m.Tables {
+		t := &m.Tables[i]
+		if most := uint64(t.Min) + uint64(left/len(m.Tables)); !t.Bounded || uint64(t.Max) > most {
+			t.Max, t.Bounded = uint32(most), true
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package meter
+
+import (
+	"fmt"
+
+	"github.com/ostrodb/ostro/tenant/extension/wasm"
+)
+
+// info is what is known about a function of the module's own before it is rewritten.
+type info struct {
+	cost     uint64 // of all its instructions, once each
+	blocks   int
+	loops    bool
+	bulk     bool
+	host     bool     // calls imports
+	calls    []uint32 // own functions, without their base
+	indirect []uint32 // types
+	frame    uint64   // an estimate of its bytes on the stack
+
+	recursive bool
+	counts    bool // keeps account of the stack
+	small     bool // is paid for by its callers
+	smallCost uint64
+}
+
+// facts are about the module as a whole.
+type facts struct {
+	infos    []info
+	mutates  bool     // tables or segments change while it runs
+	referred []uint32 // own functions that calls by table can reach
+}
+
+// survey reads all code once.
+func survey(m *wasm.Module, l Limits) (*facts, error) {
+	f := &facts{infos: make([]info, len(m.Code))}
+	referred := make([]bool, len(m.Code))
+	refer := func(fn uint64) {
+		if own := int(fn) - m.ImportedFuncs(); own >= 0 {
+			referred[own] = true
+		}
+	}
+	for _, e := range m.Elems {
+		for _, c := range e.Init {
+			if c.Instr.Op == wasm.RefFunc {
+				refer(c.Instr.A)
+			}
+		}
+	}
+	for _, g := range m.Globals {
+		if g.Init.Instr.Op == wasm.RefFunc {
+			refer(g.Init.Instr.A)
+		}
+	}
+	for own := range m.Code {
+		if err := f.surveyOne(m, own, refer); err != nil {
+			return nil, err
+		}
+		n := int(m.NumLocals(own))
+		if work := (n + 1) * f.infos[own].blocks; work > l.Blocks {
+			return nil, fmt.Errorf("function %d: %w", own+m.ImportedFuncs(), &LimitError{"locals times blocks in one function", work, l.Blocks})
+		}
+	}
+	for own, is := range referred {
+		if is {
+			f.referred = append(f.referred, uint32(own))
+		}
+	}
+	f.callGraph(m, l)
+	f.findSmall()
+	return f, nil
+}
+
+func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64)) error {
+	fi := &f.infos[own]
+	body := m.Body(own)
+	called := map[uint32]bool{}
+	byType := map[uint32]bool{}
+	var in wasm.Instr
+	n := uint64(0)
+	for body.Next(&in) {
+		n++
+		fi.cost += cost(&in)
+		switch in.Op {
+		case wasm.Loop:
+			fi.loops = true
+			fi.blocks++
+		case wasm.Block, wasm.If, wasm.Else, wasm.BrIf:
+			fi.blocks++
+		case wasm.BrTable:
+			fi.blocks += len(in.Labels)
+		case wasm.Call:
+			if callee := int(in.A) - m.ImportedFuncs(); callee >= 0 {
+				called[uint32(callee)] = true
+			} else {
+				fi.host = true
+			}
+		case wasm.CallIndirect:
+			byType[uint32(in.A)] = true
+		case wasm.RefFunc:
+			refer(in.A)
+		case wasm.TableSet, wasm.TableGrow, wasm.TableFill, wasm.TableCopy, wasm.TableInit, wasm.ElemDrop, wasm.DataDrop:
+			f.mutates = true
+		}
+		fi.bulk = fi.bulk || isBulk(in.Op)
+	}
+	if err := body.Err(); err != nil {
+		return fmt.Errorf("function %d: %w", own+m.ImportedFuncs(), err)
+	}
+	for c := range called {
+		fi.calls = append(fi.calls, c)
+	}
+	for t := range byType {
+		fi.indirect = append(fi.indirect, t)
+	}
+	fi.frame = frame(m, own, n)
+	return nil
+}
+
+// frame estimates what a call of the function takes on the stack: its locals, and as much of the operand stack as its
+// instructions could fill if every eighth of them left a value there for long.
+func frame(m *wasm.Module, own int, instrs uint64) uint64 {
+	bytes := 64 + instrs + 8*uint64(len(m.Types[m.Funcs[own]].Params))
+	for _, run := range m.Code[own].Locals {
+		width := uint64(8)
+		if run.Type == wasm.V128 {
+			width = 16
+		}
+		bytes += width * uint64(run.N)
+	}
+	return bytes
+}
+
+// smallMost is what a function costs at most that its callers pay for.
+const smallMost = 64
+
+// findSmall finds functions without loops, bulk operations and calls of anything that is not small itself.
+func (f *facts) findSmall() {
+	for own := range f.infos {
+		f.isSmall(uint32(own), 0)
+	}
+}
+
+func (f *facts) isSmall(own uint32, depth int) bool {
+	fi := &f.infos[own]
+	if fi.small || fi.smallCost > 0 {
+		return fi.small
+	}
+	fi.smallCost = fi.cost + 1 // Also a mark: it was looked at.
+	if fi.loops || fi.bulk || fi.host || fi.counts || len(fi.indirect) > 0 || depth > 8 {
+		return false
+	}
+	// A callee counts as often as it could be called: once for each unit of the caller's cost.
+	for _, c := range fi.calls {
+		if !f.isSmall(c, depth+1) {
+			return false
+		}
+		fi.smallCost += f.infos[c].smallCost * (fi.cost/callCost + 1)
+	}
+	fi.small = fi.smallCost <= smallMost
+	return fi.small
+}

@@ -1,0 +1,117 @@
+package extension
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/ostrodb/ostro/tenant/extension/meter"
+)
+
+// Module is a compiled module. It can have any number of pools.
+type Module struct {
+	runtime  *Runtime
+	compiled wazero.CompiledModule
+	about    *Description
+	exports  map[string]string // names of functions, and of their exports
+
+	imaging sync.Mutex
+	image   *image // nil: there is none, or not yet
+}
+
+// RefusedError says why a module cannot be installed.
+type RefusedError struct{ Err error }
+
+func (e *RefusedError) Error() string { return "the module is refused: " + e.Err.Error() }
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Compile checks a module, rewrites it so that it is metered, and compiles it, or takes what a cache has.
+func (r *Runtime) Compile(ctx context.Context, code []byte, limits Limits) (*Module, error) {
+	about, rewritten, err := inspect(code, limits)
+	if err != nil {
+		return nil, &RefusedError{err}
+	}
+	compiled, err := r.compile(ctx, rewritten)
+	if err != nil {
+		return nil, &RefusedError{err}
+	}
+	m := &Module{runtime: r, compiled: compiled, about: about, exports: map[string]string{}}
+	for _, name := range about.Functions {
+		m.exports[name] = functionPrefix + name
+	}
+	return m, nil
+}
+
+// compile keeps a panic of the compiler, should a module ever find one, from taking more with it than that module.
+func (r *Runtime) compile(ctx context.Context, code []byte) (m wazero.CompiledModule, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the compiler failed: %v", p)
+		}
+	}()
+	return r.engine.CompileModule(ctx, code)
+}
+
+// About describes the module.
+func (m *Module) About() *Description { return m.about }
+
+// Close forgets the module when all its pools are closed.
+func (m *Module) Close(ctx context.Context) error {
+	m.imaging.Lock()
+	defer m.imaging.Unlock()
+	if m.image != nil {
+		m.image.close()
+		m.image = nil
+	}
+	return m.compiled.Close(ctx)
+}
+
+// lacks tells of a function that the module does not have.
+func (m *Module) lacks(name string) error {
+	return fmt.Errorf("the module has no function %q; it has %s", name, strings.Join(m.about.Functions, ", "))
+}
+
+// Description is what is known about a module without running it.
+type Description struct {
+	Functions   []string     `json:"functions"` // that can be invoked
+	Imports     []string     `json:"imports"`
+	Exports     []string     `json:"exports"` // others
+	Initializes bool         `json:"initializes"`
+	MemoryPages int          `json:"memory_pages"`
+	Metering    meter.Report `json:"metering"`
+}
+
+// Describe checks a module without compiling it.
+func Describe(code []byte, limits Limits) (*Description, error) {
+	about, _, err := inspect(code, limits)
+	if err != nil {
+		return nil, &RefusedError{err}
+	}
+	return about, nil
+}
+
+func importTable() map[string]string {
+	all := map[string]string{}
+	for _, h := range hostCalls {
+		all[HostModule+"."+h.name] = signature(h)
+	}
+	for _, h := range wasiCalls {
+		all[wasiModule+"."+h.name] = signature(h)
+	}
+	return all
+}
+
+// HostCalls lists what modules can import, with its type.
+func HostCalls() []string {
+	var all []string
+	for name, sig := range importTable() {
+		all = append(all, name+sig)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,61 @@
+package extension
+
+import "time"
+
+// Status is what a store says about a key. Negative ones are what guests get.
+type Status int32
+
+// Statuses; docs/function-abi.md explains them to authors of functions.
+const (
+	OK          Status = 0
+	Absent      Status = -1
+	Elsewhere   Status = -2
+	TooLarge    Status = -3
+	ReadOnly    Status = -4
+	NoSuchTable Status = -5
+	Full        Status = -6
+)
+
+// Store is the data that one call works on: the tables of one tenant. Its methods are called on the goroutine of the
+// call, one at a time. They may wait; whoever schedules calls gives them a way to let others run meanwhile.
+type Store interface {
+	// Get finds a value. One that fits into buf is copied there; of one that does not Value.Whole is the bytes, which
+	// must stay as they are until the call has ended.
+	Get(table uint32, key, buf []byte) (Value, Status)
+	// Scan visits keys that begin with prefix, from a cursor on, 0 at the beginning. A visit that returns false was not
+	// taken: it comes again with the cursor that Scan returns, which is 0 at the end. One call looks at a bounded number
+	// of keys, whether they are visited or not.
+	Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, Status)
+	// Commit applies all changes at one moment, or returns an error and applies none. Values that were read must not
+	// have changed. Keys and values are the store's from then on.
+	Commit(c *Changes) error
+}
+
+// Value is what Get found.
+type Value struct {
+	Len     int
+	Version uint64
+	Whole   []byte // only if it did not fit
+}
+
+// Changes are what a call has done.
+type Changes struct {
+	Reads  []Read
+	Writes []Write // at most one of a key
+}
+
+// Read is a key that was looked at, and the version that it had: 0 if it was absent. Its key is valid during Commit.
+type Read struct {
+	Table   uint32
+	Key     []byte
+	Version uint64
+}
+
+// Write is a new value of a key, or its end.
+type Write struct {
+	Table  uint32
+	Key    []byte
+	Value  []byte
+	TTL    time.Duration // 0: none
+	Delete bool
+}
