@@ -71,6 +71,7 @@ var Rungs = []string{
 	"wire/resp",
 	"client",
 	"sdk/...",
+	"examples/functions",
 
 	"server/session",
 	"server/redis",
