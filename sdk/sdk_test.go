@@ -32,7 +32,7 @@ func TestEveryLanguageHasItsFunctionSDKMakefileAndReadme(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(string(content), "{{") || strings.Contains(name, "NAME") || strings.HasSuffix(name, ".tmpl") {
+			if strings.Contains(string(content), "{{.") || strings.Contains(name, "NAME") || strings.HasSuffix(name, ".tmpl") {
 				t.Errorf("%s: %s is not filled in", l.Name, name)
 			}
 		}

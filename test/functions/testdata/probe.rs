@@ -108,7 +108,7 @@ ostro::function! {
     }
 
     fn panic(call: &Call) -> Result<()> {
-        call.resp(&[1, 2, 3][call.args()..call.keys()]);
+        call.resp(&[1, 2, 3][4 + call.keys()..]);
         Ok(())
     }
 }
