@@ -29,6 +29,7 @@ Exit codes: 0 success, 1 failure, 2 wrong flags or configuration, 3 damaged data
 	}
 	root.AddCommand(
 		newServer(), newCluster(), newMigrate(), newConfig(), newNIC(), newReplica(),
+		newFn(),
 		newCLI(),
 		newInspect(), newCheck(),
 		newBench(), newVersion(),

@@ -250,3 +250,35 @@ func (p *Pool) chances() *rand.ChaCha8 {
 	}
 	return rand.NewChaCha8(seed)
 }
+
+// Warm makes instances until so many are idle, which also shows that the module can be instantiated.
+func (p *Pool) Warm(n int) error {
+	var made []*instance
+	defer func() {
+		for _, in := range made {
+			p.giveBack(in)
+		}
+	}()
+	for range min(n, p.opts.Idle) {
+		in, err := p.take()
+		if err != nil {
+			return err
+		}
+		made = append(made, in)
+	}
+	return nil
+}
+
+func (p *Pool) giveBack(in *instance) {
+	p.mu.Lock()
+	keep := !p.closed
+	if keep {
+		p.idle = append(p.idle, in)
+	} else {
+		p.made--
+	}
+	p.mu.Unlock()
+	if !keep {
+		in.close()
+	}
+}

@@ -1,0 +1,148 @@
+package extension_test
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/extension/meter"
+	"github.com/ostrodb/ostro/tenant/extension/wasm"
+)
+
+// function is a module with one function "f", to be changed before it is encoded.
+func function(body ...byte) *wasm.Module {
+	return &wasm.Module{
+		Types:    []wasm.FuncType{{Results: []byte{wasm.I32}}},
+		Funcs:    []uint32{0},
+		Memories: []wasm.Limits{{Min: 1}},
+		Exports:  []wasm.Export{{Name: "memory", Kind: wasm.KindMemory}, {Name: "ostro_fn_f", Kind: wasm.KindFunc}},
+		Code:     []wasm.Code{{Body: append(body, 0x41, 0, 0x0b)}}, // i32.const 0, end
+	}
+}
+
+func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
+	r := newRuntime(t, extension.Options{})
+	i32s := func(n int) []byte { return bytes.Repeat([]byte{wasm.I32}, n) }
+	for name, change := range map[string]func(m *wasm.Module){
+		"memory": func(m *wasm.Module) { m.Memories[0].Min = 65536 },
+		"table":  func(m *wasm.Module) { m.Tables = []wasm.Table{{Type: wasm.FuncRef, Limits: wasm.Limits{Min: 1 << 31}}} },
+		"tables": func(m *wasm.Module) { m.Tables = make([]wasm.Table, 17, 17); fillTables(m.Tables) },
+		"locals": func(m *wasm.Module) { m.Code[0].Locals = []wasm.LocalRun{{N: 1<<32 - 1, Type: wasm.I64}} },
+		"runs of locals": func(m *wasm.Module) {
+			m.Code[0].Locals = []wasm.LocalRun{{N: 1<<32 - 1, Type: wasm.I64}, {N: 1<<32 - 1, Type: wasm.I64}}
+		},
+		"parameters": func(m *wasm.Module) { m.Types = append(m.Types, wasm.FuncType{Params: i32s(1000)}) },
+		"results":    func(m *wasm.Module) { m.Types = append(m.Types, wasm.FuncType{Results: i32s(1000)}) },
+		"code":       func(m *wasm.Module) { m.Code[0].Body = append(bytes.Repeat([]byte{1}, 1<<20), m.Code[0].Body...) },
+		"functions": func(m *wasm.Module) {
+			for range 40_000 {
+				m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, m.Code[0])
+			}
+		},
+		"blocks and locals": func(m *wasm.Module) {
+			m.Code[0].Locals = []wasm.LocalRun{{N: 2000, Type: wasm.I64}}
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 20_000), m.Code[0].Body...) // block, end
+		},
+		"globals": func(m *wasm.Module) { m.Globals = make([]wasm.Global, 2000); fillGlobals(m.Globals) },
+		"data":    func(m *wasm.Module) { m.Datas = []wasm.Data{{Mode: wasm.Passive, Bytes: make([]byte, 9<<20)}} },
+	} {
+		m := function()
+		change(m)
+		var limit *meter.LimitError
+		if _, err := r.Compile(t.Context(), m.Encode(), extension.DefaultLimits()); !errors.As(err, &limit) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := r.Compile(t.Context(), function().Encode(), extension.DefaultLimits()); err != nil {
+		t.Errorf("without any of them: %v", err)
+	}
+}
+
+func fillTables(all []wasm.Table) {
+	for i := range all {
+		all[i].Type = wasm.FuncRef
+	}
+}
+
+func fillGlobals(all []wasm.Global) {
+	for i := range all {
+		all[i] = wasm.Global{GlobalType: wasm.GlobalType{Type: wasm.I32}, Init: wasm.Const{Instr: wasm.Instr{Op: wasm.I32Const}}}
+	}
+}
+
+func TestWhatIsNotForFunctionsIsRefusedByName(t *testing.T) {
+	r := newRuntime(t, extension.Options{})
+	for want, change := range map[string]func(m *wasm.Module){
+		"it imports env.abort, which is not there":                 func(m *wasm.Module) { m.AddImport("env", "abort", 0) },
+		"it imports ostro.now as () -> i32, but that is () -> i64": func(m *wasm.Module) { m.AddImport("ostro", "now", 0) },
+		"it imports ostro.:slice, which is not there":              func(m *wasm.Module) { m.AddImport("ostro", ":slice", 0) },
+		"it exports no memory":                                     func(m *wasm.Module) { m.Exports = m.Exports[1:] },
+		"it exports no function":                                   func(m *wasm.Module) { m.Exports = m.Exports[:1] },
+		"names that begin with ostro: are the store's": func(m *wasm.Module) {
+			m.Exports = append(m.Exports, wasm.Export{Name: "ostro:fuel", Kind: wasm.KindFunc})
+		},
+		"has no good name":  func(m *wasm.Module) { m.Exports[1].Name = "ostro_fn_a b" },
+		"must be () -> i32": func(m *wasm.Module) { m.Types[0].Results = nil; m.Code[0].Body = []byte{0x0b} },
+		"atomic instructions (threads) are not supported": func(m *wasm.Module) { m.Code[0].Body = []byte{0xfe, 3, 0, 0x41, 0, 0x0b} },
+		"tail calls are not supported":                    func(m *wasm.Module) { m.Code[0].Body = []byte{0x12, 0, 0x0b} },
+		"exceptions are not supported":                    func(m *wasm.Module) { m.Code[0].Body = []byte{0x06, 0x40, 0x0b, 0x0b} },
+	} {
+		m := function()
+		change(m)
+		if _, err := r.Compile(t.Context(), m.Encode(), extension.DefaultLimits()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+}
+
+// What rewriting adds stands behind what a module has. None of it may be within reach.
+func TestNothingThatIsAddedCanBeNamed(t *testing.T) {
+	r := newRuntime(t, extension.Options{})
+	for name, body := range map[string][]byte{
+		"the fuel":             {0x42, 0x7f, 0x24, 0},                                  // i64.const -1, global.set 0
+		"the stack":            {0x41, 0x7f, 0x24, 1},                                  // i32.const -1, global.set 1
+		"a local":              {0x03, 0x40, 0x42, 0, 0x21, 0, 0x41, 1, 0x0d, 0, 0x0b}, // loop: i64.const 0, local.set 0, br_if 0
+		"a helper":             {0x10, 1},                                              // call 1
+		"a helper's reference": {0xd2, 1, 0x1a},                                        // ref.func 1, drop
+		"an outer label":       {0x0c, 1},                                              // br 1
+		"a type":               {0x02, 1, 0x0b},                                        // block of type 1
+	} {
+		if _, err := r.Compile(t.Context(), function(body...).Encode(), extension.DefaultLimits()); err == nil || !strings.Contains(err.Error(), "there is no ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestAStartFunctionIsMetered(t *testing.T) {
+	m := function(0x03, 0x40, 0x0c, 0, 0x0b) // loop, br 0
+	m.Types = append(m.Types, wasm.FuncType{})
+	m.Funcs = append(m.Funcs, 1)
+	m.Code = append(m.Code, wasm.Code{Body: []byte{0x03, 0x40, 0x0c, 0, 0x0b, 0x0b}})
+	start := uint32(1)
+	m.Start = &start
+	limits := extension.DefaultLimits()
+	limits.Call.Fuel = 1_000_000
+	mod, err := newRuntime(t, extension.Options{}).Compile(t.Context(), m.Encode(), limits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = poolOf(t, mod, limits, extension.PoolOptions{}).Warm(1)
+	wantKind(t, err, extension.OutOfFuel)
+}
+
+func TestABusyPoolSaysSo(t *testing.T) {
+	p := poolOf(t, compile(t, "work"), extension.DefaultLimits(), extension.PoolOptions{Instances: 1})
+	s := storeOf(t, "k=v")
+	_, err := p.Call(&extension.Invocation{Function: "clock", Store: s, Turns: turns(func(extension.Reason) error {
+		if _, err := invoke(p, s, "get", "k"); !errors.Is(err, extension.ErrBusy) {
+			t.Errorf("a second call: %v", err)
+		}
+		return nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(t, p, s, "get", "k")
+}

@@ -1,0 +1,208 @@
+package extension
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/tenant/extension/wasm"
+)
+
+var (
+	modules  = flag.Int("modules", 0, "make so many random modules instead of a few")
+	fromSeed = flag.Uint64("seed", 0, "make modules from this seed on; 0: from one of the clock")
+)
+
+// interesting values of arguments: ends of memory, of numbers, of what there is.
+var interesting = []uint64{0, 1, 2, 4, 7, 8, 16, 100, 1024, 4095, 65_520, 65_535, 65_536, 131_064, 131_072, 131_073, 1 << 31, 1<<32 - 16, 1<<32 - 1}
+
+// randomCalls is a module whose function calls the host again and again, with arguments that make sense or do not.
+func randomCalls(r *rand.Rand) []byte {
+	m := &wasm.Module{}
+	all := append(append([]hostCall{}, hostCalls...), wasiCalls...)
+	for i, h := range all {
+		t := wasm.FuncType{Params: types(h.params), Results: types(h.result)}
+		module := HostModule
+		if i >= len(hostCalls) {
+			module = wasiModule
+		}
+		m.AddImport(module, h.name, m.AddType(t))
+	}
+	m.Memories = []wasm.Limits{{Min: 2}}
+	m.Exports = []wasm.Export{{Name: memoryName, Kind: wasm.KindMemory}}
+	data := make([]byte, 1024)
+	for i := range data {
+		data[i] = byte(r.Uint32()) & byte(r.Uint32())
+	}
+	m.Datas = []wasm.Data{{Offset: wasm.Const{Instr: wasm.Instr{Op: wasm.I32Const}}, Bytes: data}}
+	for i := range 4 {
+		m.Funcs = append(m.Funcs, m.AddType(wasm.FuncType{Results: []byte{wasm.I32}}))
+		m.Code = append(m.Code, wasm.Code{Body: randomBody(r, all)})
+		m.Exports = append(m.Exports, wasm.Export{Name: fmt.Sprint(functionPrefix, i), Kind: wasm.KindFunc, Index: uint32(m.ImportedFuncs() + i)})
+	}
+	return m.Encode()
+}
+
+func randomBody(r *rand.Rand, all []hostCall) []byte {
+	var b []byte
+	put := func(op wasm.Op, a uint64) {
+		in := wasm.Instr{Op: op, A: a}
+		b = in.Append(b)
+	}
+	for range 1 + r.IntN(20) {
+		i := r.IntN(len(all))
+		if r.IntN(3) > 0 {
+			i = r.IntN(len(hostCalls) - 1) // fail ends it all: not often
+		}
+		put(wasm.I32Const, uint64(r.IntN(2000))) // where the result goes
+		for _, c := range all[i].params {
+			v := interesting[r.IntN(len(interesting))]
+			switch r.IntN(4) {
+			case 0, 1:
+				v = uint64(r.IntN(200))
+			case 2:
+				if r.IntN(4) == 0 {
+					v = r.Uint64()
+				}
+			}
+			if c == 'l' {
+				put(wasm.I64Const, v)
+			} else {
+				put(wasm.I32Const, uint64(int64(int32(uint32(v)))))
+			}
+		}
+		put(wasm.Call, uint64(i))
+		switch all[i].result {
+		case "i":
+			put(wasm.I32Store, 0)
+		case "l":
+			put(wasm.I64Store, 0)
+		default:
+			put(wasm.Drop, 0)
+		}
+	}
+	put(wasm.I32Const, 0)
+	put(wasm.End, 0)
+	return b
+}
+
+// model is a store that checks what it is handed.
+type model struct {
+	t         testing.TB
+	data      map[string][]byte
+	committed int
+}
+
+func (s *model) Get(table uint32, key, buf []byte) (Value, Status) {
+	if table != 0 {
+		return Value{}, NoSuchTable
+	}
+	if len(key) > keyMost {
+		s.t.Errorf("a key of %d bytes came through", len(key))
+	}
+	v, ok := s.data[string(key)]
+	if !ok {
+		return Value{}, Absent
+	}
+	got := Value{Len: len(v), Version: 1}
+	if copy(buf, v) < len(v) {
+		got.Whole = v
+	}
+	return got, OK
+}
+
+func (s *model) Scan(table uint32, cursor uint64, _ []byte, visit func(key, value []byte) bool) (uint64, Status) {
+	if table != 0 {
+		return 0, NoSuchTable
+	}
+	for ; cursor < 20; cursor++ {
+		if !visit([]byte{byte(cursor)}, make([]byte, cursor)) {
+			return cursor, OK
+		}
+	}
+	return 0, OK
+}
+
+func (s *model) Commit(c *Changes) error {
+	s.committed++
+	seen := map[string]bool{}
+	for _, w := range c.Writes {
+		name := fmt.Sprint(w.Table, "/", string(w.Key))
+		if seen[name] || len(w.Key) > keyMost {
+			s.t.Errorf("two writes of key %q, or one that is too long", w.Key)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// hammer calls the functions of one random module.
+func hammer(t testing.TB, rt *Runtime, seed uint64) int {
+	r := rand.New(rand.NewPCG(seed, 5))
+	limits := DefaultLimits()
+	limits.Call.Fuel = 1 << 24
+	m, err := rt.Compile(context.Background(), randomCalls(r), limits)
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	defer m.Close(context.Background())
+	p, err := m.NewPool(limits, PoolOptions{Fresh: r.IntN(4) == 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	calls := 0
+	for range 2 {
+		for i := range 4 {
+			s := &model{t: t, data: map[string][]byte{"": []byte("empty"), "\x00": make([]byte, 300), "\x00\x00": {}}}
+			res, err := p.Call(&Invocation{Function: fmt.Sprint(i), Keys: [][]byte{{}, []byte("k")}, Args: [][]byte{make([]byte, 50)}, Store: s, ReadOnly: r.IntN(4) == 0})
+			calls++
+			var e *CallError
+			switch {
+			case err != nil && (!errors.As(err, &e) || e.Kind == Broken):
+				t.Fatalf("seed %d, function %d: %v", seed, i, err)
+			case err != nil && (s.committed > 0 || res.Response != nil):
+				t.Fatalf("seed %d, function %d: %v, and it left something", seed, i, err)
+			case err == nil && (s.committed > 0) != (res.Writes > 0):
+				t.Fatalf("seed %d, function %d: %d writes, %d commits", seed, i, res.Writes, s.committed)
+			}
+		}
+	}
+	return calls
+}
+
+func TestRandomHostCallsDoNoHarm(t *testing.T) {
+	n := 100
+	if *modules > 0 {
+		n = *modules
+	}
+	seed := *fromSeed
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed %d", seed)
+	rt, err := NewRuntime(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rt.Close(context.Background())
+	calls := 0
+	for i := range uint64(n) {
+		calls += hammer(t, rt, seed+i)
+	}
+	t.Logf("%d modules, %d calls", n, calls)
+}
+
+// FuzzHostCalls is the same, for as long as one likes.
+func FuzzHostCalls(f *testing.F) {
+	f.Add(uint64(1))
+	rt, err := NewRuntime(context.Background(), Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) { hammer(t, rt, seed) })
+}
