@@ -230,7 +230,7 @@ static inline bool ostro_parse(ostro_bytes text, int64_t *number)
 		return false;
 	for (uint32_t i = minus; i < text.len; i++) {
 		uint8_t digit = text.ptr[i] - '0';
-		if (digit > 9 || n > (most - digit) / 10)
+		if (digit > 9 || (i >= 18 && n > (most - digit) / 10)) // 18 digits cannot overflow
 			return false;
 		n = n * 10 + digit;
 	}

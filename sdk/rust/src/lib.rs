@@ -48,7 +48,7 @@ pub use buffer::Buffer;
 pub use call::{Call, Level};
 pub use error::{Error, Result};
 pub use line::Line;
-pub use number::{decimal, parse_i64, parse_u64, Reader};
+pub use number::{decimal, decimal_u64, parse_i64, parse_u64, Decimal, Reader};
 pub use scan::{Entry, Scan};
 pub use table::{Scratch, Table};
 

@@ -28,6 +28,11 @@ impl<const N: usize> Line<N> {
         self.len += piece.len();
     }
 
+    /// Appends a number in decimal digits. Panics if it does not fit.
+    pub fn push_number(&mut self, number: i64) {
+        self.push(&decimal(number));
+    }
+
     /// Appends as much of a piece as fits.
     pub fn push_what_fits(&mut self, piece: &[u8]) {
         let n = piece.len().min(N - self.len);

@@ -1,10 +1,10 @@
-use ostro::{Call, Error, Line, Reader, Result};
+use ostro::{decimal_u64, Call, Error, Line, Reader, Result};
 
 const NO_NAME: Error = Error::Own(1, "a graph's name has 1 to 64 bytes and no braces");
 const OTHER_INVERSE: Error = Error::Own(2, "the type has another inverse already");
 pub const DAMAGED: Error = Error::Own(3, "a record of the graph is damaged");
 
-/// Room for a name of 64 bytes, four numbers, and what is between them.
+/// Room for a name of 64 bytes, three numbers, and what is between them.
 pub type Key = Line<160>;
 
 /// A graph: its name, and where it puts things.
@@ -22,28 +22,37 @@ impl<'c> Graph<'c> {
         Ok(Graph { call, name })
     }
 
-    fn key(&self, kind: &[u8]) -> Key {
-        Key::new().with(b"{").with(self.name).with(b"}").with(kind)
+    #[inline(never)]
+    fn key(&self, kind: &[u8], numbers: &[u64]) -> Key {
+        let mut key = Key::new();
+        key.push(b"{");
+        key.push(self.name);
+        key.push(kind);
+        for &n in numbers {
+            key.push(b":");
+            key.push(&decimal_u64(n));
+        }
+        key
     }
 
     pub fn object(&self, id: u64) -> Key {
-        number(self.key(b":o"), id)
+        self.key(b"}:o", &[id])
     }
 
     pub fn list(&self, id1: u64, atype: u32) -> Key {
-        number(number(self.key(b":a"), id1), atype.into())
+        self.key(b"}:a", &[id1, atype.into()])
     }
 
     pub fn block(&self, id1: u64, atype: u32, block: u32) -> Key {
-        number(number(number(self.key(b":b"), id1), atype.into()), block.into())
+        self.key(b"}:b", &[id1, atype.into(), block.into()])
     }
 
     pub fn edge(&self, id1: u64, atype: u32, id2: u64) -> Key {
-        number(number(number(self.key(b":e"), id1), atype.into()), id2)
+        self.key(b"}:e", &[id1, atype.into(), id2])
     }
 
     fn of_type(&self, atype: u32) -> Key {
-        number(self.key(b":t"), atype.into())
+        self.key(b"}:t", &[atype.into()])
     }
 
     pub fn put_object(&self, id: u64, otype: u32, data: &[u8]) -> Result<()> {
@@ -63,14 +72,5 @@ impl<'c> Graph<'c> {
             Some(other) if other != inverse => Err(OTHER_INVERSE),
             _ => self.call.set(&self.of_type(atype), &inverse.to_le_bytes()),
         }
-    }
-}
-
-/// Ids may use all 64 bits, which decimal numbers of the SDK do not: they have a sign.
-fn number(key: Key, n: u64) -> Key {
-    let key = key.with(b":");
-    match i64::try_from(n) {
-        Ok(n) => key.with_number(n),
-        Err(_) => key.with_number((n / 10) as i64).with_number((n % 10) as i64),
     }
 }
