@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -118,7 +119,7 @@ func (l *fnLocal) invocation() (*extension.Invocation, error) {
 	inv := &extension.Invocation{Function: l.fn, ReadOnly: l.readOnly, Store: l.store, Fuel: l.fuel}
 	if all := l.module.About().Functions; inv.Function == "" {
 		if len(all) != 1 {
-			return nil, usagef("the module has several functions, choose one with --fn: %s", few(all, 16))
+			return nil, usagef("the module has several functions, choose one with --fn: %s", strings.Join(all, ", "))
 		}
 		inv.Function = all[0]
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -119,11 +120,16 @@ func (f *fnRun) run(cmd *cobra.Command) error {
 // print writes the response as it is, and ends a line of text.
 func (f *fnRun) print(cmd *cobra.Command, res extension.Result) error {
 	out := res.Response
-	if utf8.Valid(out) && len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
+	if isText(out) && len(out) > 0 && !bytes.HasSuffix(out, []byte("\n")) {
 		out = append(out, '\n')
 	}
 	_, err := cmd.OutOrStdout().Write(out)
 	return err
+}
+
+// isText tells of bytes that a person would want to read as they are.
+func isText(b []byte) bool {
+	return utf8.Valid(b) && !bytes.ContainsFunc(b, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) })
 }
 
 func (f *fnRun) printJSON(cmd *cobra.Command, inv *extension.Invocation, res extension.Result, failed *extension.CallError, took time.Duration) error {
@@ -134,7 +140,7 @@ func (f *fnRun) printJSON(cmd *cobra.Command, inv *extension.Invocation, res ext
 	switch {
 	case failed != nil:
 		r.Error = &fnError{failed.Kind.String(), failed.Code, failed.Error(), failed.Trace}
-	case utf8.Valid(res.Response):
+	case isText(res.Response):
 		text := string(res.Response)
 		r.Response = &text
 	default:

@@ -64,8 +64,7 @@ var Rungs = []string{
 	"tenant/sched",
 	"tenant/extension/wasm",
 	"tenant/extension/meter",
-	"tenant/extension",
-	"tenant/extension/local",
+	"tenant/extension/...",
 
 	"wire",
 	"wire/resp",

@@ -117,8 +117,27 @@ func (in *instance) explain(err error, export string) error {
 	default:
 		e = &CallError{Kind: Broken, Message: "could not run: " + text, Err: err}
 	}
-	e.Function, e.Trace = name, strings.TrimSpace(strings.ReplaceAll(trace, "\n\t", "\n"))
+	e.Function, e.Trace = name, folded(trace)
 	return e
+}
+
+// folded is a trace with functions that call themselves told once.
+func folded(trace string) string {
+	var out []string
+	times := 0
+	for line := range strings.Lines(trace) {
+		line = strings.TrimSpace(line)
+		if n := len(out); n > 0 && line == out[n-1] {
+			times++
+			continue
+		}
+		if times > 0 {
+			out = append(out, fmt.Sprintf("(%d times more)", times))
+			times = 0
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
 }
 
 func (in *instance) close() {

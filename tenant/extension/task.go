@@ -99,6 +99,7 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	if inv.Fuel > 0 {
 		t.budget = inv.Fuel
 	}
+	t.budget = max(t.budget-callUnits, 0)
 	t.granted = min(limits.Slice, t.budget)
 	t.budget -= t.granted
 	t.hostCalls, t.slices, t.cause = 0, 0, nil
@@ -106,6 +107,9 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
 	t.killed.Store(nil)
 }
+
+// callUnits is the fuel that a call costs by itself.
+const callUnits = 100
 
 // keptBytes is what of a task's buffers is kept for the next call.
 const keptBytes = 64 << 10

@@ -1,0 +1,113 @@
+package meter
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/ostrodb/ostro/tenant/extension/wasm"
+)
+
+// metered is work.wasm with a tank that tells what was used.
+func metered(t *testing.T) (api.Module, func() int64) {
+	t.Helper()
+	code, err := os.ReadFile("testdata/work.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := Rewrite(code, DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigCompiler())
+	t.Cleanup(func() { r.Close(ctx) })
+	k := &tank{slice: 1000, left: 1 << 50}
+	i64 := []api.ValueType{api.ValueTypeI64}
+	if _, err := r.NewHostModuleBuilder(HostModule).NewFunctionBuilder().WithGoFunction(api.GoFunc(k.fill), i64, i64).Export(SliceImport).Instantiate(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mod, err := r.Instantiate(ctx, res.Module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mod, func() int64 { return k.given - int64(mod.ExportedGlobal(FuelExport).Get()) }
+}
+
+// Each round of a loop costs the same, whatever way its function keeps its fuel.
+func TestFuelGrowsWithTheWorkThatIsDone(t *testing.T) {
+	mod, used := metered(t)
+	costOf := func(fn string, n uint64) int64 {
+		before := used()
+		if _, err := mod.ExportedFunction(fn).Call(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		return used() - before
+	}
+	for _, fn := range []string{"sum", "xorshift", "spin", "hash", "dot"} {
+		one, two, four := costOf(fn, 10_000), costOf(fn, 20_000), costOf(fn, 40_000)
+		if perRound := float64(two-one) / 10_000; four-two != 2*(two-one) || perRound < 2 || perRound > 4000 {
+			t.Errorf("%s: %d, %d and %d units for 10,000, 20,000 and 40,000 rounds", fn, one, two, four)
+		}
+	}
+	if again := costOf("fib", 10); again != costOf("fib", 10) || again < 1000 {
+		t.Errorf("fib(10): %d units", again)
+	}
+}
+
+func TestTheStackIsGivenBack(t *testing.T) {
+	mod, _ := metered(t)
+	stack := mod.ExportedGlobal(StackExport)
+	before := stack.Get()
+	if _, err := mod.ExportedFunction("fib").Call(t.Context(), 12); err != nil {
+		t.Fatal(err)
+	}
+	if after := stack.Get(); after != before {
+		t.Fatalf("%d bytes before, %d after", before, after)
+	}
+}
+
+func TestNamesOfFunctionsMoveWithThem(t *testing.T) {
+	m := &wasm.Module{
+		Types:   []wasm.FuncType{{}},
+		Funcs:   []uint32{0, 0},
+		Code:    []wasm.Code{{Body: []byte{0x0b}}, {Body: []byte{0x00, 0x0b}}},
+		Exports: []wasm.Export{{Name: "f", Kind: wasm.KindFunc, Index: 1}},
+		Customs: []wasm.Custom{{Name: "name", Bytes: []byte{1, 7, 2, 0, 1, 'a', 1, 1, 'b'}}, {Name: ".debug_info", Bytes: []byte{1, 2, 3}}},
+	}
+	res, err := Rewrite(m.Encode(), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := wasm.Decode(res.Module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Customs) != 1 || string(out.Customs[0].Bytes) != string([]byte{1, 7, 2, 1, 1, 'a', 2, 1, 'b'}) {
+		t.Fatalf("%v", out.Customs)
+	}
+}
+
+// A chain of calls needs no account of the stack unless it is deep.
+func TestDeepChainsOfCallsCountTheirStack(t *testing.T) {
+	for n, want := range map[int]int{10: 0, 20_000: 20_000} {
+		m := &wasm.Module{Types: []wasm.FuncType{{}}}
+		for i := range n {
+			c := &code{}
+			if i > 0 {
+				c.call(uint32(i - 1))
+			}
+			m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, wasm.Code{Body: c.end().b})
+		}
+		res, err := Rewrite(m.Encode(), DefaultLimits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res.Report.Recursive != want {
+			t.Errorf("%d of %d functions count their stack, want %d", res.Report.Recursive, n, want)
+		}
+	}
+}
