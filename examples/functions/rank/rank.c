@@ -18,7 +18,7 @@
 // which grows by 56 bytes per 64 to 128 members: for boards of tens of thousands.
 #include "ostro.h"
 
-enum { NO_BOARD = 1, BAD_MEMBER = 2, DAMAGED = 3, OVERFLOW = 4, MOST = 128, NAME = 64 };
+enum { NO_BOARD = 1, BAD_MEMBER = 2, DAMAGED = 3, OVERFLOW = 4, MOST = 128, NAME = 64, LINE = 20 + 1 + 39 + 1 };
 
 typedef struct {
 	int64_t score;
@@ -301,6 +301,20 @@ OSTRO_FN(rank_get)
 	return 0;
 }
 
+// line writes "SCORE MEMBER" and returns where it ends.
+static uint8_t *line(uint8_t *at, const entry *e)
+{
+	uint8_t room[20];
+	ostro_bytes score = ostro_decimal(e->score, room);
+	memcpy(at, score.ptr, score.len);
+	at += score.len;
+	*at++ = ' ';
+	memcpy(at, e->member, e->len);
+	at += e->len;
+	*at++ = '\n';
+	return at;
+}
+
 OSTRO_FN(rank_top)
 {
 	board b = load();
@@ -313,12 +327,10 @@ OSTRO_FN(rank_top)
 			continue;
 		}
 		entry *all = entries(&b, i);
-		for (; from < b.parts[i].count && limit > 0; from++, limit--) {
-			ostro_resp_number(all[from].score);
-			ostro_resp_text(" ");
-			ostro_resp((ostro_bytes){all[from].member, all[from].len});
-			ostro_resp_text("\n");
-		}
+		uint8_t *text = ostro_mem(MOST * LINE), *at = text; // One call of resp a part, not four a line.
+		for (; from < b.parts[i].count && limit > 0; from++, limit--)
+			at = line(at, &all[from]);
+		ostro_resp((ostro_bytes){text, (uint32_t)(at - text)});
 		from = 0;
 	}
 	return 0;
