@@ -3,7 +3,7 @@
 GO     ?= go
 TOOL   := $(GO) tool -modfile=tools/go.mod
 # The packages whose code runs on many goroutines at once.
-RACY   := ./engine/... ./fabric/... ./cluster/... ./wire/... ./server/... ./internal/...
+RACY   := ./engine/... ./fabric/... ./cluster/... ./wire/... ./tenant/... ./server/... ./internal/...
 KILLS  ?= 300
 SEEDS  ?= 5000
 
@@ -110,6 +110,12 @@ fuzz: ## every fuzz target for a little while
 	  for name in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' $$target | sed 's/^func //'); do \
 	    echo "$$target $$name"; $(GO) test $$target -run '^$$' -fuzz "^$$name$$" -fuzztime 20s || exit 1; \
 	  done; done
+
+MODULES ?= 5000
+.PHONY: fuzz-functions
+fuzz-functions: ## MODULES=5000 random modules before and after metering, and as many with random host calls; ARGS='-seed 7' repeats a run
+	$(GO) test -count=1 ./tenant/extension/meter -timeout 0 -run 'MeteredModules|DamagedModules' -args -modules $(MODULES) $(ARGS)
+	$(GO) test -count=1 ./tenant/extension -timeout 0 -run RandomHostCalls -args -modules $(MODULES) $(ARGS)
 
 .PHONY: clean
 clean: ## remove what was built

@@ -28,7 +28,7 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 	for name, change := range map[string]func(m *wasm.Module){
 		"memory": func(m *wasm.Module) { m.Memories[0].Min = 65536 },
 		"table":  func(m *wasm.Module) { m.Tables = []wasm.Table{{Type: wasm.FuncRef, Limits: wasm.Limits{Min: 1 << 31}}} },
-		"tables": func(m *wasm.Module) { m.Tables = make([]wasm.Table, 17, 17); fillTables(m.Tables) },
+		"tables": func(m *wasm.Module) { m.Tables = make([]wasm.Table, 17); fillTables(m.Tables) },
 		"locals": func(m *wasm.Module) { m.Code[0].Locals = []wasm.LocalRun{{N: 1<<32 - 1, Type: wasm.I64}} },
 		"runs of locals": func(m *wasm.Module) {
 			m.Code[0].Locals = []wasm.LocalRun{{N: 1<<32 - 1, Type: wasm.I64}, {N: 1<<32 - 1, Type: wasm.I64}}

@@ -36,7 +36,7 @@ func randomCalls(r *rand.Rand) []byte {
 	m.Exports = []wasm.Export{{Name: memoryName, Kind: wasm.KindMemory}}
 	data := make([]byte, 1024)
 	for i := range data {
-		data[i] = byte(r.Uint32()) & byte(r.Uint32())
+		data[i] = byte(r.IntN(256)) >> r.IntN(8)
 	}
 	m.Datas = []wasm.Data{{Offset: wasm.Const{Instr: wasm.Instr{Op: wasm.I32Const}}, Bytes: data}}
 	for i := range 4 {

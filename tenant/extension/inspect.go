@@ -116,12 +116,5 @@ func typeText(t wasm.FuncType) string {
 }
 
 func signature(h hostCall) string {
-	t := wasm.FuncType{}
-	for _, v := range types(h.params) {
-		t.Params = append(t.Params, v)
-	}
-	for _, v := range types(h.result) {
-		t.Results = append(t.Results, v)
-	}
-	return typeText(t)
+	return typeText(wasm.FuncType{Params: types(h.params), Results: types(h.result)})
 }

@@ -3,7 +3,6 @@ package extension
 import (
 	"context"
 	"runtime"
-	"sync/atomic"
 	"time"
 )
 
@@ -53,7 +52,6 @@ type Task struct {
 	in     *instance
 	inv    *Invocation
 	limits *CallLimits
-	killed atomic.Pointer[CallError]
 
 	budget    int64 // fuel that was not given out in slices yet
 	granted   int64
@@ -105,7 +103,6 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.hostCalls, t.slices, t.cause = 0, 0, nil
 	t.resp, t.respStart = inv.Into, len(inv.Into)
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
-	t.killed.Store(nil)
 }
 
 // callUnits is the fuel that a call costs by itself.
@@ -132,11 +129,6 @@ func (t *Task) end() {
 	t.resp, t.inv = nil, nil
 }
 
-// kill ends the call at its next host call or slice.
-func (t *Task) kill(why string) {
-	t.killed.Store(&CallError{Kind: Killed, Message: "was ended: " + why})
-}
-
 // stop ends the guest from within a host call.
 func (t *Task) stop(e *CallError) {
 	t.cause = e
@@ -161,9 +153,6 @@ func (t *Task) slice(left int64) int64 {
 }
 
 func (t *Task) yield(why Reason) {
-	if k := t.killed.Load(); k != nil {
-		t.stop(k)
-	}
 	if t.inv.Turns == nil {
 		if why == SliceEnd {
 			runtime.Gosched()
@@ -193,7 +182,7 @@ func (t *Task) enter() {
 // storeUse is where a call of the store begins.
 func (t *Task) storeUse() {
 	t.enter()
-	if t.inv.Turns != nil || t.killed.Load() != nil {
+	if t.inv.Turns != nil {
 		t.yield(StoreUse)
 	}
 }
