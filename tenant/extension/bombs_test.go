@@ -43,7 +43,16 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 		},
 		"blocks and locals": func(m *wasm.Module) {
 			m.Code[0].Locals = []wasm.LocalRun{{N: 2000, Type: wasm.I64}}
-			m.Code[0].Body = append(bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 20_000), m.Code[0].Body...) // block, end
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 2_900), m.Code[0].Body...) // block, end
+		},
+		"blocks": func(m *wasm.Module) {
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 10_000), m.Code[0].Body...)
+		},
+		"blocks in many functions": func(m *wasm.Module) {
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x02, 0x40, 0x0b}, 2_000), m.Code[0].Body...)
+			for range 20 {
+				m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, m.Code[0])
+			}
 		},
 		"globals": func(m *wasm.Module) { m.Globals = make([]wasm.Global, 2000); fillGlobals(m.Globals) },
 		"data":    func(m *wasm.Module) { m.Datas = []wasm.Data{{Mode: wasm.Passive, Bytes: make([]byte, 9<<20)}} },

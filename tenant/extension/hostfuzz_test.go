@@ -177,6 +177,9 @@ func hammer(t testing.TB, rt *Runtime, seed uint64) int {
 
 func TestRandomHostCallsDoNoHarm(t *testing.T) {
 	n := 100
+	if testing.Short() {
+		n = 20
+	}
 	if *modules > 0 {
 		n = *modules
 	}

@@ -13,7 +13,9 @@ type Limits struct {
 	Functions     int
 	FunctionBytes int // code of one
 	Locals        int // of one, parameters among them
-	Blocks        int // locals times blocks of one function, which is what compilation takes
+	Blocks        int // of one: compilation takes time by their square
+	BlockSquares  int // of all functions
+	LocalBlocks   int // locals times blocks of one: memory for compilation
 	Results       int // of one
 	Types         int
 	Globals       int
@@ -30,7 +32,9 @@ func DefaultLimits() Limits {
 		Functions:     30_000,
 		FunctionBytes: 256 << 10,
 		Locals:        2048,
-		Blocks:        8 << 20,
+		Blocks:        3000,
+		BlockSquares:  64_000_000,
+		LocalBlocks:   4_000_000,
 		Results:       16,
 		Types:         4096,
 		Globals:       1024,

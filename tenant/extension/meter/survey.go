@@ -51,14 +51,23 @@ func survey(m *wasm.Module, l Limits) (*facts, error) {
 			refer(g.Init.Instr.A)
 		}
 	}
+	squares := 0
 	for own := range m.Code {
 		if err := f.surveyOne(m, own, refer); err != nil {
 			return nil, err
 		}
-		n := int(m.NumLocals(own))
-		if work := (n + 1) * f.infos[own].blocks; work > l.Blocks {
-			return nil, fmt.Errorf("function %d: %w", own+m.ImportedFuncs(), &LimitError{"locals times blocks in one function", work, l.Blocks})
+		blocks := f.infos[own].blocks
+		squares += blocks * blocks
+		err := firstError(
+			within("blocks and branches in one function", blocks, l.Blocks),
+			within("locals times blocks in one function", (int(m.NumLocals(own))+1)*blocks, l.LocalBlocks),
+		)
+		if err != nil {
+			return nil, fmt.Errorf("function %d: %w", own+m.ImportedFuncs(), err)
 		}
+	}
+	if err := within("squares of the functions' blocks", squares, l.BlockSquares); err != nil {
+		return nil, err
 	}
 	for own, is := range referred {
 		if is {
