@@ -21,7 +21,7 @@ run: build ## run a server with its data in ./ostro-data
 	bin/ostro server
 
 .PHONY: test
-test: lint unit race contrib e2e crash cluster ## everything that CI checks
+test: lint unit race contrib e2e functions crash cluster ## everything that CI checks
 	@if [ -n "$$CI" ] || fabric/verbs/softroce.sh --ready; then $(MAKE) --no-print-directory verbs; \
 	else echo "verbs: skipped, as this machine lacks what it needs; CI runs it"; fi
 
@@ -31,6 +31,7 @@ lint: ## formatting, go vet, staticcheck
 	if [ -n "$$unformatted" ]; then echo "run 'make format' for:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags invariants ./engine/... ./internal/...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./sdk/go
 	$(TOOL) staticcheck ./...
 
 .PHONY: format
@@ -50,6 +51,11 @@ race: ## unit tests under the race detector
 .PHONY: e2e
 e2e: ## the binary from outside, with redis-cli and go-redis
 	$(GO) test -count=1 ./test/e2e
+
+# Compilers are no input that the test cache knows of, either.
+.PHONY: functions
+functions: ## SDKs, templates and examples of functions, with the compilers of their languages
+	$(GO) test -count=1 ./test/functions
 
 .PHONY: crash
 crash: ## kill the server a few times under load; nothing acknowledged may be lost

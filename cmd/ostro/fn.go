@@ -19,15 +19,17 @@ func newFn() *cobra.Command {
 		Long: `Functions are WebAssembly modules that read and write keys where the data is. These
 commands work on a module in a file, with data from a file, without a server.
 
-docs/function-abi.md describes what a module exports and may import.`,
-		Example: `  ostro fn describe tree.wasm                                      what is in a module, and what it needs
+docs/functions.md is the guide to writing them; docs/function-abi.md describes what a
+module exports and may import.`,
+		Example: `  ostro fn new greeter --lang rust                                 begin one: rust, c, as or go
+  ostro fn describe tree.wasm                                      what is in a module, and what it needs
   ostro fn run tree.wasm --fn walk --key root --data tree.jsonl    call a function
   ostro fn bench tree.wasm --fn walk --key root --data tree.jsonl  call it many times
   ostro fn check *.wasm                                            would a server take them?`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newFnRun(), newFnBench(), newFnDescribe(), newFnCheck())
+	cmd.AddCommand(newFnNew(), newFnRun(), newFnBench(), newFnDescribe(), newFnCheck())
 	return cmd
 }
 

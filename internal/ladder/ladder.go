@@ -70,6 +70,7 @@ var Rungs = []string{
 	"wire/resp",
 	"client",
 	"sdk/...",
+	"examples/functions",
 
 	"server/session",
 	"server/redis",
