@@ -59,6 +59,8 @@ type world struct {
 	replication, fabric string
 	ownership           string            // how ownership is checked, if not as usual
 	halt                map[string]string // step at which migrations to a node halt
+	memory              server.Size       // of each node; 0: enough for all
+	wide                int               // bytes that values have more
 }
 
 func newWorld(t *testing.T) *world {
@@ -100,6 +102,9 @@ func (w *world) config(name string) server.Config {
 	c.Dir = filepath.Join(w.dir, name)
 	c.SegmentSize = 64 << 10
 	c.MemoryLimit = server.Budget{Bytes: 32 << 20}
+	if w.memory != 0 {
+		c.MemoryLimit.Bytes = w.memory
+	}
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
 	c.Fabric = w.fabric
@@ -257,13 +262,16 @@ func (w *world) client(names ...string) *redis.ClusterClient {
 
 func key(i int) string { return fmt.Sprint("key:", i) }
 
+// value is what a key is set to.
+func (w *world) value(i int) string { return fmt.Sprint("value ", i, strings.Repeat(".", w.wide)) }
+
 // write sets keys from a number to another.
 func (w *world) write(c *redis.ClusterClient, from, to int) {
 	w.t.Helper()
 	for i := from; i < to; i += 100 {
 		_, err := c.Pipelined(patient(w.t), func(p redis.Pipeliner) error {
 			for j := i; j < min(i+100, to); j++ {
-				p.Set(patient(w.t), key(j), fmt.Sprint("value ", j), 0)
+				p.Set(patient(w.t), key(j), w.value(j), 0)
 			}
 			return nil
 		})
@@ -283,8 +291,8 @@ func (w *world) check(c *redis.ClusterClient, from, to int) {
 			return nil
 		})
 		for n, g := range got {
-			if g.Val() != fmt.Sprint("value ", i+n) {
-				w.t.Fatalf("%s is %q, %v (%v)", key(i+n), g.Val(), g.Err(), err)
+			if g.Val() != w.value(i+n) {
+				w.t.Fatalf("%s is %.40q, %v (%v)", key(i+n), g.Val(), g.Err(), err)
 			}
 		}
 	}

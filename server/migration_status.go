@@ -21,11 +21,13 @@ type MigrationStatus struct {
 	Left time.Duration `json:"left,omitempty"`
 }
 
-// Took is how long it has moved data.
+// Took is how long it has moved data: until its target carried all load, if cold records were to follow.
 func (m MigrationStatus) Took() time.Duration {
 	switch {
 	case m.Began.IsZero():
 		return 0
+	case !m.Served.IsZero():
+		return m.Served.Sub(m.Began)
 	case m.Ended.IsZero():
 		return time.Since(m.Began)
 	}
@@ -46,7 +48,10 @@ func migrationStatus(s *meta.Snapshot, m meta.Migration) MigrationStatus {
 		return st
 	}
 	if p, told := s.Moves[m.ID]; told {
-		st.Progress, st.Left, st.Records, st.Bytes = &p, p.Left(), p.Records, p.Bytes
+		st.Progress, st.Left = &p, p.Left()
+		if m.Served.IsZero() {
+			st.Records, st.Bytes = p.Records, p.Bytes
+		}
 	}
 	st.Doing = doing(s, m, st.Progress)
 	return st
@@ -67,6 +72,8 @@ func doing(s *meta.Snapshot, m meta.Migration, p *meta.MigrationProgress) string
 		return string(m.Source) + " takes back what " + string(m.Target) + " wrote"
 	}
 	switch {
+	case m.Settling() && p != nil && p.Remaining > 0 && p.Waiting == "":
+		return fmt.Sprintf("settling, %d cold records to come", p.Remaining)
 	case p != nil && p.Waiting != "":
 		return p.Stage + ", waits: " + p.Waiting
 	case p != nil:
@@ -84,7 +91,7 @@ func (h *host) moves() (facts []admin.Fact) {
 			continue
 		}
 		text := fmt.Sprintf("%.1f%% of the keys from %s to %s: %s", 100*m.Share, m.Source, m.Target, m.Doing)
-		if p := m.Progress; p != nil {
+		if p := m.Progress; p != nil && m.Served.IsZero() {
 			text += fmt.Sprintf(", %d records, %s, %s/s", p.Records, Size(p.Bytes).Short(), Size(p.Rate).Short())
 		}
 		facts = append(facts, admin.Fact{Name: fmt.Sprintf("migration %d", m.ID), Value: text})

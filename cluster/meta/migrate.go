@@ -137,11 +137,27 @@ func (m *Member) CompleteMigration(ctx context.Context, id uint64, stats Migrati
 		if err != nil {
 			return err
 		}
-		mig.Records, mig.Bytes = stats.Records, stats.Bytes
+		if mig.Served.IsZero() {
+			mig.Records, mig.Bytes = stats.Records, stats.Bytes
+		}
 		if err := e.leave(mig.SourceLog, mig.Ranges); err != nil {
 			return err
 		}
 		return e.end(mig, Done, mig.Why)
+	})
+}
+
+// ServeMigration says that this node, the target, carries all load of a migration: only cold records are still
+// to come. It changes nothing else: the source's log is needed until the end. Said again, the first time counts.
+func (m *Member) ServeMigration(ctx context.Context, id uint64, stats MigrationStats) error {
+	return m.change(ctx, func(e *edit) error {
+		mig, err := e.moving(id, m.Node)
+		if err != nil || !mig.Served.IsZero() {
+			return err
+		}
+		mig.Served = time.Now().UTC()
+		mig.Records, mig.Bytes, mig.Cold = stats.Records, stats.Bytes, stats.Cold
+		return e.put(keyMigration(id), mig)
 	})
 }
 

@@ -48,11 +48,23 @@ const (
 	PriorityPullsNone  = "none"
 )
 
+// How records move that are not in the source's memory.
+const (
+	// ColdIndirect sends word of them, and they follow when they are asked for, or in the background.
+	ColdIndirect = "indirect"
+	// ColdRead reads each of them for the pull that comes to it.
+	ColdRead = "read"
+	// ColdScan reads the source's whole log, segment by segment.
+	ColdScan = "scan"
+)
+
 // MigrationOptions are how ranges are moved.
 type MigrationOptions struct {
 	PriorityPulls string `json:"priorityPulls,omitempty"` // async if empty
 	// Sample has the source send what its clients use most before it yields.
 	Sample bool `json:"sample,omitempty"`
+	// Cold is how records move that are not in the source's memory; indirect if empty.
+	Cold string `json:"cold,omitempty"`
 }
 
 func (o MigrationOptions) check() error {
@@ -61,8 +73,16 @@ func (o MigrationOptions) check() error {
 	default:
 		return fmt.Errorf("there are no priority pulls %q: use async, sync or none", o.PriorityPulls)
 	}
+	switch o.Cold {
+	case "", ColdIndirect, ColdRead, ColdScan:
+	default:
+		return fmt.Errorf("cold records cannot be moved by %q: use indirect, read or scan", o.Cold)
+	}
 	return nil
 }
+
+// Indirect tells whether word of cold records is sent in their place.
+func (o MigrationOptions) Indirect() bool { return o.Cold == "" || o.Cold == ColdIndirect }
 
 // MigrationRequest is what an operator or a balancer wants moved.
 type MigrationRequest struct {
@@ -93,13 +113,25 @@ type Migration struct {
 	Why       string    `json:"why,omitempty"`
 	Requested time.Time `json:"requested"`
 	Began     time.Time `json:"began,omitzero"`
-	Ended     time.Time `json:"ended,omitzero"`
-	Records   int64     `json:"records,omitempty"`
-	Bytes     int64     `json:"bytes,omitempty"`
+	// Served is since when the target carries all load, and waits for cold records only. It is zero if it
+	// never had to.
+	Served time.Time `json:"served,omitzero"`
+	Ended  time.Time `json:"ended,omitzero"`
+	// Records and Bytes are what had come until it was served, or else until it ended, Cold how many records were still
+	// to follow.
+	Records int64 `json:"records,omitempty"`
+	Bytes   int64 `json:"bytes,omitempty"`
+	Cold    int64 `json:"cold,omitempty"`
 }
 
-// MigrationStats are what a target got.
-type MigrationStats struct{ Records, Bytes int64 }
+// Settling tells whether the target carries all load, and only cold records are still at the source.
+func (m Migration) Settling() bool { return m.Stage == Moving && !m.Served.IsZero() }
+
+// Moved tells whether the ranges are at the target and carried by it: it is done, or only cold records follow.
+func (m Migration) Moved() bool { return m.Stage == Done || m.Settling() }
+
+// MigrationStats are what a target got, and how many cold records it knows of that are still to come.
+type MigrationStats struct{ Records, Bytes, Cold int64 }
 
 // ErrNotYet is what a migration gets that must wait for another thing to end.
 var ErrNotYet = errors.New("not yet")

@@ -8,7 +8,7 @@ import (
 // MigrationProgress tells people how far a migration has come. Nothing is decided by it.
 type MigrationProgress struct {
 	ID uint64 `json:"id"`
-	// Stage is what its target does: queued, sampling, yielding, pulling, adopting, returning.
+	// Stage is what its target does: queued, sampling, yielding, pulling, settling, adopting, returning.
 	Stage   string `json:"stage"`
 	Waiting string `json:"waiting,omitempty"` // for what, if it is
 	Records int64  `json:"records,omitempty"`
@@ -16,7 +16,9 @@ type MigrationProgress struct {
 	// Total is about how many bytes there are, 0 if nobody knows.
 	Total int64 `json:"total,omitempty"`
 	// Rate is in bytes a second, of late.
-	Rate          float64   `json:"rate,omitempty"`
+	Rate float64 `json:"rate,omitempty"`
+	// Remaining is how many cold records the target only knows of, and still needs the source's log for.
+	Remaining     int64     `json:"remaining,omitempty"`
 	PriorityPulls int64     `json:"priorityPulls,omitempty"`
 	Began         time.Time `json:"began"`
 	At            time.Time `json:"at"`

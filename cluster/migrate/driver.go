@@ -140,7 +140,8 @@ type Metrics struct {
 	Moves   int   // under way
 	Bytes   int64 // pulled by them
 	Records int64
-	Waiting int // keys that operations wait for
+	Waiting int   // keys that operations wait for
+	Cold    int64 // records that are still at sources, and known of
 }
 
 // Metrics tells how far migrations have come that are under way.
@@ -152,6 +153,7 @@ func (d *Driver) Metrics() (sum Metrics) {
 		sum.Bytes += m.bytes.Load()
 		sum.Records += m.records.Load()
 		sum.Waiting += m.priority.waiting()
+		sum.Cold += m.remaining()
 	}
 	return sum
 }

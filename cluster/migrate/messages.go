@@ -17,6 +17,9 @@ const (
 	methodReturned = "migrate.returned"
 	methodPull     = "migrate.pull"
 	methodKeys     = "migrate.keys"
+	methodKnown    = "migrate.known"
+	methodSegments = "migrate.segments"
+	methodSegment  = "migrate.segment"
 )
 
 // ID numbers a migration for as long as the cluster lives.
@@ -45,11 +48,15 @@ type pull struct {
 	Range  view.Range
 	Cursor store.PullCursor // as the last answer said; zero at the beginning
 	Bytes  uint32           // about so much
+	// Since leaves out what lies in segments before it.
+	Since record.SegmentID
+	// Indirect asks for word of cold records instead of them.
+	Indirect bool
 }
 
 const (
 	cursorBytes = 4 * 8
-	pullBytes   = 8 + 8 + 8 + cursorBytes + 4
+	pullBytes   = 8 + 8 + 8 + cursorBytes + 4 + 8 + 1
 )
 
 func (p *pull) encode(b []byte) peer.Raw {
@@ -58,7 +65,16 @@ func (p *pull) encode(b []byte) peer.Raw {
 	b = le.AppendUint64(b, uint64(p.Range.First))
 	b = le.AppendUint64(b, uint64(p.Range.Last))
 	b = appendCursor(b, p.Cursor)
-	return le.AppendUint32(b, p.Bytes)
+	b = le.AppendUint32(b, p.Bytes)
+	b = le.AppendUint64(b, uint64(p.Since))
+	return appendBool(b, p.Indirect)
+}
+
+func appendBool(b []byte, yes bool) []byte {
+	if yes {
+		return append(b, 1)
+	}
+	return append(b, 0)
 }
 
 func (p *pull) decode(b []byte) error {
@@ -70,6 +86,8 @@ func (p *pull) decode(b []byte) error {
 	p.Range = view.Range{First: record.Place(le.Uint64(b[8:])), Last: record.Place(le.Uint64(b[16:]))}
 	p.Cursor = cursorOf(b[24:])
 	p.Bytes = le.Uint32(b[24+cursorBytes:])
+	p.Since = record.SegmentID(le.Uint64(b[28+cursorBytes:]))
+	p.Indirect = b[36+cursorBytes] != 0
 	if p.Range.First > p.Range.Last || p.Bytes > peer.MaxBulkBytes/2 {
 		return fmt.Errorf("%w: a pull of %d bytes from %s", peer.ErrMalformed, p.Bytes, p.Range)
 	}
@@ -88,17 +106,19 @@ func cursorOf(b []byte) store.PullCursor {
 	return store.PullCursor{At: le.Uint64(b), Log: record.LogID(le.Uint64(b[8:])), Value: le.Uint64(b[16:]), Piece: le.Uint64(b[24:])}
 }
 
-// pulled is the head of an answer to pull or keys. Its bulk is entries.
+// pulled is the head of an answer to all kinds of pulls. Its bulk is entries, then word of cold records.
 type pulled struct {
 	Cursor  store.PullCursor // for the next pull; zero: that was all
 	Records uint32
+	Cold    uint32
 }
 
-const pulledBytes = cursorBytes + 4
+const pulledBytes = cursorBytes + 4 + 4
 
 func (p *pulled) encode() peer.Raw {
 	b := appendCursor(make([]byte, 0, pulledBytes), p.Cursor)
-	return binary.LittleEndian.AppendUint32(b, p.Records)
+	b = binary.LittleEndian.AppendUint32(b, p.Records)
+	return binary.LittleEndian.AppendUint32(b, p.Cold)
 }
 
 func (p *pulled) decode(b []byte) error {
@@ -106,6 +126,7 @@ func (p *pulled) decode(b []byte) error {
 		return fmt.Errorf("%w: a pull's answer with a head of %d bytes", peer.ErrMalformed, len(b))
 	}
 	p.Cursor, p.Records = cursorOf(b), binary.LittleEndian.Uint32(b[cursorBytes:])
+	p.Cold = binary.LittleEndian.Uint32(b[cursorBytes+4:])
 	return nil
 }
 

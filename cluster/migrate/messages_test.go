@@ -13,13 +13,19 @@ import (
 
 func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	cursor := store.PullCursor{At: 1, Log: 2, Value: 3, Piece: 4}
-	p := pull{ID: 7, Range: view.Range{First: 10, Last: 1 << 63}, Cursor: cursor, Bytes: 20 << 10}
+	p := pull{ID: 7, Range: view.Range{First: 10, Last: 1 << 63}, Cursor: cursor, Bytes: 20 << 10, Since: 12, Indirect: true}
 	var p2 pull
 	check(t, p2.decode(p.encode(nil)))
 	if p2 != p {
 		t.Errorf("%+v", p2)
 	}
-	a := pulled{Cursor: cursor, Records: 9}
+	sp := segmentPull{ID: 7, Segment: 5, Cursor: store.PullCursor{At: 8}, Bytes: 1, Answered: true}
+	var sp2 segmentPull
+	check(t, sp2.decode(sp.encode(nil)))
+	if sp2 != sp {
+		t.Errorf("%+v", sp2)
+	}
+	a := pulled{Cursor: cursor, Records: 9, Cold: 2}
 	var a2 pulled
 	check(t, a2.decode(a.encode()))
 	if a2 != a || a2.all() {
@@ -43,6 +49,28 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	check(t, err)
 	if !reflect.DeepEqual(got, list) {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestAnAnswerIsPartedIntoEntriesAndIndirections(t *testing.T) {
+	list := []store.Indirection{{Known: 1<<63 | 5, Segment: 9, Offset: 800}, {Known: 3}}
+	bulk := []byte("entries")
+	for _, i := range list {
+		bulk = appendIndirection(bulk, i)
+	}
+	entries, cold, err := (&pulled{Cold: 2}).split(bulk)
+	check(t, err)
+	if string(entries) != "entries" || !reflect.DeepEqual(cold, list) {
+		t.Errorf("%q %+v", entries, cold)
+	}
+	if _, _, err := (&pulled{Cold: 3}).split(bulk); err == nil {
+		t.Error("more indirections than there are bytes")
+	}
+	places := []record.Place{7, 1 << 60}
+	got, err := decodePlaces(appendPlaces(nil, places))
+	check(t, err)
+	if !reflect.DeepEqual(got, places) {
+		t.Errorf("%v", got)
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 
 // stage is what a move does next.
 //
-//	queued ── sampling ── yielding ── opening ── pulling ── adopting ── completing ── over
-//	                         └───────────┴──────────┴──────────┴── returning ── over
+//	queued ── sampling ── yielding ── opening ── pulling ── settling ── adopting ── completing ── over
+//	                         └───────────┴──────────┴──────────┴───────────┴── returning ── over
 type stage string
 
 const (
@@ -25,6 +25,7 @@ const (
 	yielding   stage = "yielding"
 	opening    stage = "opening"
 	pulling    stage = "pulling"
+	settling   stage = "settling"
 	adopting   stage = "adopting"
 	completing stage = "completing"
 	returning  stage = "returning"
@@ -55,6 +56,7 @@ type move struct {
 	bytes, records atomic.Int64
 	asked          atomic.Int64 // keys, in priority pulls
 	total          atomic.Int64 // about how many bytes there are
+	knows          atomic.Pointer[store.Arrival]
 }
 
 func newMove(d *Driver, m meta.Migration) *move {
@@ -195,6 +197,8 @@ func (m *move) step(ctx context.Context) (stage, error) {
 		return m.open(ctx)
 	case pulling:
 		return m.pull(ctx)
+	case settling:
+		return m.settle(ctx)
 	case adopting:
 		return m.adopt(ctx)
 	case completing:

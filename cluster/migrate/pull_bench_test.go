@@ -44,21 +44,29 @@ func BenchmarkPull(b *testing.B) {
 }
 
 // filled is a store with records.
-func filled(b testing.TB, n int) *store.Store {
-	st := newStore(b)
+func filled(b testing.TB, n int) *store.Store { return fill(b, newStore(b), n) }
+
+// fill writes records to a store.
+func fill(b testing.TB, st *store.Store, n int) *store.Store {
+	b.Helper()
 	ss, err := st.NewSession()
 	check(b, err)
 	defer ss.Close()
 	key, value := make([]byte, 30), make([]byte, 100)
 	for i := range n {
 		binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
-		ss.Begin()
-		k := ss.Key(0, key)
-		if s := ss.Put(&k, store.Write{Value: value}, nil); s != store.OK {
-			b.Fatal(s)
+		for s := store.Cold; s != store.OK; {
+			ss.Begin()
+			k := ss.Key(0, key)
+			s = ss.Put(&k, store.Write{Value: value}, nil)
+			ss.Seal()
+			ss.End()
+			if s == store.Cold { // It waits for room.
+				check(b, ss.Fetch(b.Context()))
+			} else if s != store.OK {
+				b.Fatal(s, ss.Err())
+			}
 		}
-		ss.Seal()
-		ss.End()
 	}
 	return st
 }
@@ -96,8 +104,14 @@ func (g given) Shelf() (*Shelf, error)                                         {
 // pullsBetween is a migration of everything from a store to an empty one that has just been opened.
 func pullsBetween(b testing.TB, source *store.Store, bytes, partitions int) *pulls {
 	b.Helper()
+	return pullsWith(b, source, bytes, partitions, meta.MigrationOptions{})
+}
+
+// pullsWith is pullsBetween with options.
+func pullsWith(b testing.TB, source *store.Store, bytes, partitions int, o meta.MigrationOptions) *pulls {
+	b.Helper()
 	secret := []byte("tell nobody")
-	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving}
+	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving, Options: o}
 	shelf := NewShelf(source, func() float64 { return 1 })
 	s, err := peer.NewServer(peer.ServerOptions{Node: "source", Secret: secret})
 	check(b, err)
@@ -117,9 +131,10 @@ func pullsBetween(b testing.TB, source *store.Store, bytes, partitions int) *pul
 	check(b, err)
 	d := New(Options{Self: "target", Peers: pool, Store: newStore(b), PullBytes: bytes, Partitions: partitions, Log: slog.New(slog.DiscardHandler)})
 	mv := newMove(d, m)
-	mv.arrival, err = d.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.Ranges), Ceiling: source.Ceiling(), Puller: mv})
+	mv.arrival, err = d.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.Ranges), Ceiling: source.Ceiling(), Puller: mv, Indirect: o.Indirect()})
 	check(b, err)
 	mv.pulls = newPulls(mv)
+	mv.pulls.hurried = func() bool { return true }
 	check(b, mv.pulls.open())
 	b.Cleanup(func() {
 		mv.pulls.close()

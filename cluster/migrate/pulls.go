@@ -10,6 +10,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -21,6 +22,10 @@ type pulls struct {
 
 	mu   sync.Mutex
 	left []view.Range // that nobody pulls yet
+	log  scanned      // what was read of the source's log, if that is how cold records come
+
+	settled map[record.SegmentID]bool // all that was known of these segments of the source was asked for
+	hurried func() bool               // somebody waits for the rest
 
 	pullers []*puller
 	urgent  *puller
@@ -39,6 +44,7 @@ type puller struct {
 
 func newPulls(m *move) *pulls {
 	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate, busy: m.o.Busy}}
+	p.hurried = m.hurried
 	p.left = pieces(m.want.Ranges, m.o.Partitions)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -101,16 +107,21 @@ func (p *pulls) importFirst(ctx context.Context, entries []byte) error {
 // pull is the stage in which all comes.
 func (m *move) pull(ctx context.Context) (stage, error) {
 	began := time.Now()
+	if m.want.Options.Cold == meta.ColdScan {
+		if err := m.pulls.scan(ctx); err != nil {
+			return pulling, err
+		}
+	}
 	if err := m.pulls.all(ctx); err != nil {
 		return pulling, err
 	}
 	took := time.Since(began)
-	m.log.Info("all records of the migration are here", "records", m.records.Load(), "bytes", m.bytes.Load(), "asked", m.asked.Load(),
+	m.log.Info("all records of the migration are here, or known of", "records", m.records.Load(), "cold", m.arrival.Indirections(), "bytes", m.bytes.Load(), "asked", m.asked.Load(),
 		"took", took.Round(time.Millisecond).String(), "MBps", int(float64(m.bytes.Load())/took.Seconds()/1e6))
 	if err := m.halt(ctx, Pulled); err != nil {
 		return pulling, err
 	}
-	return adopting, nil
+	return settling, nil
 }
 
 // all pulls until nothing is left.
@@ -177,7 +188,7 @@ func (p *pulls) next() (view.Range, bool) {
 
 // piece pulls one piece from its begin to its end.
 func (p *pulls) piece(ctx context.Context, one *puller, piece view.Range) error {
-	ask := pull{ID: p.m.id, Range: piece, Bytes: uint32(p.m.o.PullBytes)}
+	ask := pull{ID: p.m.id, Range: piece, Bytes: uint32(p.m.o.PullBytes), Since: p.log.since, Indirect: p.m.want.Options.Indirect()}
 	for {
 		got, err := p.once(ctx, one, &ask)
 		if err != nil {
@@ -201,6 +212,13 @@ func (p *pulls) once(ctx context.Context, one *puller, ask *pull) (got pulled, e
 		return got, err
 	}
 	began := time.Now()
+	entries, cold, err := got.split(entries)
+	if err == nil {
+		err = one.worker.Refer(cold)
+	}
+	if err != nil {
+		return got, err
+	}
 	if err := p.replay(ctx, one, entries); err != nil {
 		return got, fmt.Errorf("import what was pulled: %w", err)
 	}
@@ -276,11 +294,27 @@ func (p *pulls) fetch(list []store.ArrivingKey) error {
 }
 
 func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
+	p.m.asked.Add(int64(len(list)))
+	cold, rest := p.urgent.worker.Refers(list)
+	if err := p.resolve(p.ctx, p.urgent, cold); err != nil {
+		return err
+	}
+	if err := p.fetchKeys(rest); err != nil {
+		return err
+	}
+	p.m.arrival.Settle(list...)
+	return nil
+}
+
+// fetchKeys brings keys of which nothing is known yet.
+func (p *pulls) fetchKeys(list []store.ArrivingKey) error {
+	if len(list) == 0 {
+		return nil
+	}
 	var bulk []byte
 	for i := range list {
 		bulk = appendKey(bulk, &list[i])
 	}
-	p.m.asked.Add(int64(len(list)))
 	for ask := (keys{ID: p.m.id}); ; {
 		var got pulled
 		entries, err := p.urgent.call(p.ctx, methodKeys, ask.encode(), bulk, &got)
@@ -293,10 +327,8 @@ func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
 		p.m.bytes.Add(int64(len(entries)))
 		p.m.records.Add(int64(got.Records))
 		if got.all() {
-			break
+			return nil
 		}
 		ask.Cursor = got.Cursor
 	}
-	p.m.arrival.Settle(list...)
-	return nil
 }

@@ -19,6 +19,7 @@ type Shelf struct {
 
 	mu     sync.Mutex
 	free   []*reader
+	read   []*loaded // cold segments that are pulled from, the last used last
 	users  sync.WaitGroup
 	closed bool
 }
@@ -32,6 +33,18 @@ var errShelfClosed = errors.New("the node is stopping or begins another log: ask
 type reader struct {
 	ss      *store.Session
 	entries [][]byte
+	cold    []byte // indirections
+}
+
+// emit takes an entry for the answer.
+func (r *reader) emit(entry []byte) { r.entries = append(r.entries, entry) }
+
+// refer takes an indirection for it.
+func (r *reader) refer(i store.Indirection) { r.cold = appendIndirection(r.cold, i) }
+
+func (r *reader) reset() {
+	clear(r.entries)
+	r.entries, r.cold = r.entries[:0], r.cold[:0]
 }
 
 func (s *Shelf) enter() error {
@@ -68,8 +81,7 @@ func (s *Shelf) borrow() (*reader, error) {
 }
 
 func (s *Shelf) giveBack(r *reader) {
-	clear(r.entries)
-	r.entries = r.entries[:0]
+	r.reset()
 	s.mu.Lock()
 	s.free = append(s.free, r)
 	s.mu.Unlock()
@@ -85,21 +97,24 @@ func (s *Shelf) Close() {
 	for _, r := range s.free {
 		r.ss.Close()
 	}
-	s.free = nil
+	s.free, s.read = nil, nil
 }
 
 // give answers with what take emits. The entries are sent from where they lie: the session's guard keeps them
 // there until they are on their way. What is cold is read first.
-func (s *Shelf) give(ctx context.Context, c *peer.Call, take func(*store.Session, func([]byte)) (store.PullCursor, store.Status)) (any, []byte, error) {
+func (s *Shelf) give(ctx context.Context, c *peer.Call, take func(*reader) (store.PullCursor, store.Status)) (any, []byte, error) {
 	r, err := s.borrow()
 	if err != nil {
 		return nil, nil, err
 	}
 	for {
 		r.ss.Begin()
-		next, st := take(r.ss, func(entry []byte) { r.entries = append(r.entries, entry) })
+		next, st := take(r)
 		if st == store.OK || st == store.Cold && len(r.entries) > 0 && next != (store.PullCursor{}) {
-			head := pulled{Cursor: next, Records: uint32(len(r.entries))}
+			head := pulled{Cursor: next, Records: uint32(len(r.entries)), Cold: uint32(len(r.cold) / indirectionBytes)}
+			if len(r.cold) > 0 {
+				r.entries = append(r.entries, r.cold)
+			}
 			c.Gather(r.entries, func() {
 				r.ss.End()
 				s.giveBack(r)
@@ -107,7 +122,7 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, take func(*store.Session
 			return head.encode(), nil, nil
 		}
 		r.ss.End()
-		r.entries = r.entries[:0]
+		r.reset()
 		if st == store.Cold {
 			err = r.ss.Fetch(ctx)
 		} else {

@@ -42,6 +42,9 @@ func (s *Source) Handle(to *peer.Server) {
 	// Targets have lines for these.
 	to.HandleInOrder(methodPull, s.pull)
 	to.HandleInOrder(methodKeys, s.keys)
+	to.HandleInOrder(methodKnown, s.known)
+	to.Handle(methodSegments, s.segments)
+	to.HandleInOrder(methodSegment, s.segment)
 }
 
 // errNotYet travels when a migration must wait for something else, and is not begun.
@@ -132,10 +135,14 @@ func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if !m.Ranges.Covers(view.RangesOf(ask.Range)) {
 		return nil, nil, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
 	}
-	return shelf.give(ctx, c, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
+	return shelf.give(ctx, c, func(r *reader) (store.PullCursor, store.Status) {
 		shelf.turn.Lock() // One at a time: the other processors are for clients.
 		defer shelf.turn.Unlock()
-		next, st := ss.Pull(store.Range(ask.Range), ask.Cursor, int(ask.Bytes), emit)
+		o := store.PullOptions{MaxBytes: int(ask.Bytes), Emit: r.emit, Since: ask.Since}
+		if ask.Indirect {
+			o.Refer = r.refer
+		}
+		next, st := r.ss.PullWith(store.Range(ask.Range), ask.Cursor, o)
 		ask.Cursor = next
 		return next, st
 	})
@@ -163,8 +170,8 @@ func (s *Source) keys(ctx context.Context, c *peer.Call) (any, []byte, error) {
 			return nil, nil, fmt.Errorf("a key that is no part of migration %d", m.ID)
 		}
 	}
-	return shelf.give(ctx, c, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
-		next, st := ss.PullKeys(list, ask.Cursor, maxKeysBytes, emit)
+	return shelf.give(ctx, c, func(r *reader) (store.PullCursor, store.Status) {
+		next, st := r.ss.PullKeys(list, ask.Cursor, maxKeysBytes, r.emit)
 		ask.Cursor = next
 		return next, st
 	})

@@ -33,7 +33,7 @@ func (m *move) tell(ctx context.Context) {
 		}
 		if time.Since(logged) >= logEvery {
 			logged = time.Now()
-			m.log.Info("the migration goes on", "stage", p.Stage, "waiting", p.Waiting, "records", p.Records, "bytes", p.Bytes,
+			m.log.Info("the migration goes on", "stage", p.Stage, "waiting", p.Waiting, "records", p.Records, "cold", p.Remaining, "bytes", p.Bytes,
 				"MBps", int(p.Rate/1e6), "left", p.Left().Round(time.Second).String())
 		}
 	}
@@ -47,6 +47,7 @@ func (m *move) progress() meta.MigrationProgress {
 	if why := m.waitsFor.Load(); why != nil {
 		p.Waiting = *why
 	}
+	p.Remaining = m.remaining()
 	p.Total = max(m.total.Load(), p.Bytes)
 	return p
 }

@@ -95,8 +95,9 @@ func (m *move) arrive() error {
 	if m.o.Cache.Snapshot().Migrations[m.id].Stage != meta.Moving {
 		return errEnded
 	}
-	a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m})
+	a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m, Indirect: m.want.Options.Indirect()})
 	m.arrival = a
+	m.knows.Store(a)
 	return err
 }
 

@@ -38,7 +38,11 @@ a slot work with every client, but cluster clients find their keys by redirects 
 
 The command waits and shows how far it is, and what it does to clients: the 99.9th
 percentile of the time that both nodes took to answer, before and meanwhile. Ctrl-C ends the
-waiting, not the migration; ` + "`ostro migrate cancel`" + ` returns the keys to the source.`,
+waiting, not the migration; ` + "`ostro migrate cancel`" + ` returns the keys to the source.
+
+Records that are not in the source's memory follow later: the command ends when the target
+carries all load, and ` + "`ostro migrate status`" + ` shows how many are still to come. Until then the
+source is needed; see --cold for other ways.`,
 		Example: `  ostro migrate --from node1 --to node2 --fraction 0.5     half of what node1 owns
   ostro migrate --from node1 --to node2 --slots 0-99,200   these slots
   ostro migrate --from node1 --to node2 --range 40-4f      places that begin so, in hexadecimal digits
@@ -72,6 +76,7 @@ func (f *migrateFlags) add(cmd *cobra.Command) {
 	fl.BoolVar(&f.json, "json", false, "the result as JSON")
 	fl.StringVar(&f.options.PriorityPulls, "priority-pulls", meta.PriorityPullsAsync, "how keys that clients wait for are fetched: async, sync, or none (they wait for their turn)")
 	fl.BoolVar(&f.options.Sample, "sample", true, "send what clients use most ahead")
+	fl.StringVar(&f.options.Cold, "cold", meta.ColdIndirect, "how records move that are not in the source's memory: indirect (they follow), read (each for its pull), or scan (the whole log is read)")
 	fl.StringVar(&f.why, "why", "", "a reason that is shown in lists")
 	fl.DurationVar(&f.baseline, "baseline", time.Second, "how long to look at the clients' latency before it begins; 0: not at all")
 	f.which.add(cmd)
@@ -171,7 +176,7 @@ func (f *migrateFlags) begun(m meta.Migration) error {
 
 // wait shows the migration until it has ended.
 func (f *migrateFlags) wait(ctx context.Context, store *meta.Store, m meta.Migration, look *impact) error {
-	seen, err := followMigration(ctx, store, m.ID, look, f.screen())
+	seen, err := followMigration(ctx, store, m.ID, moved, look, f.screen())
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintf(f.cmd.ErrOrStderr(), "Migration %d goes on. `ostro migrate status %d` tells how far it is; `ostro migrate cancel %d` ends it.\n", m.ID, m.ID, m.ID)
@@ -185,7 +190,7 @@ func (f *migrateFlags) wait(ctx context.Context, store *meta.Store, m meta.Migra
 	} else {
 		r.print(f.cmd.OutOrStdout())
 	}
-	if seen.Stage != meta.Done && err == nil {
+	if !seen.Moved() && err == nil {
 		return silentError{exitFailure}
 	}
 	return err

@@ -23,8 +23,14 @@ type migrationReport struct {
 // lookEvery is how often the nodes are asked what they do to clients.
 const lookEvery = 500 * time.Millisecond
 
-// followMigration waits until a migration has ended and shows meanwhile how far it is.
-func followMigration(ctx context.Context, store *meta.Store, id uint64, look *impact, screen *migrationScreen) (server.MigrationStatus, error) {
+// ended tells whether a migration has ended.
+func ended(m meta.Migration) bool { return m.Stage.Ended() }
+
+// moved tells whether it has, or its target carries all load.
+func moved(m meta.Migration) bool { return m.Stage.Ended() || m.Moved() && !m.Cancel }
+
+// followMigration waits until a migration is as over says, and shows meanwhile how far it is.
+func followMigration(ctx context.Context, store *meta.Store, id uint64, over func(meta.Migration) bool, look *impact, screen *migrationScreen) (server.MigrationStatus, error) {
 	cache, err := store.Follow(ctx)
 	if err != nil {
 		return server.MigrationStatus{}, err
@@ -40,7 +46,7 @@ func followMigration(ctx context.Context, store *meta.Store, id uint64, look *im
 			return st, fmt.Errorf("migration %d is not known any more: only the last ones are remembered", id)
 		}
 		screen.draw(st, look)
-		if st.Stage.Ended() {
+		if over(st.Migration) {
 			look.look(ctx)
 			return st, nil
 		}
@@ -106,7 +112,7 @@ func (s *migrationScreen) clear() {
 //	pulling  ███████░░░░░  56%  1,234,567 records  90 of 161 MB  212 MB/s  1s left  p99.9 node1 0.98 ms (was 0.91 ms), ...
 func migrationLine(m server.MigrationStatus, width int, impact string) string {
 	parts := []string{m.Doing}
-	if p := m.Progress; p != nil && m.Stage == meta.Moving {
+	if p := m.Progress; p != nil && m.Stage == meta.Moving && !m.Settling() {
 		if p.Total > 0 {
 			share := min(1, float64(p.Bytes)/float64(p.Total))
 			parts = append(parts, blocks(share, 16)+fmt.Sprintf(" %3.0f%%", share*100))
@@ -139,10 +145,12 @@ func megabytes(n int64) string {
 func (r migrationReport) print(out io.Writer) {
 	m := r.MigrationStatus
 	what := slotText(m.Ranges)
-	switch m.Stage {
-	case meta.Done:
+	switch {
+	case m.Stage == meta.Done:
 		fmt.Fprintf(out, "Migration %d is done: %s went from %s to %s.\n", m.ID, what, m.Source, m.Target)
-	case meta.Cancelled, meta.Failed:
+	case m.Settling() && !m.Cancel:
+		fmt.Fprintf(out, "Migration %d has moved %s from %s to %s; %s follow in the background.\n", m.ID, what, m.Source, m.Target, counted(r.remaining(), "cold record"))
+	case m.Stage.Ended():
 		fmt.Fprintf(out, "Migration %d is %s: %s %s at %s.\n", m.ID, m.Stage, what, stay(m.Ranges), m.Source)
 	default:
 		fmt.Fprintf(out, "Migration %d, %s from %s to %s: %s.\n", m.ID, what, m.Source, m.Target, m.Doing)
@@ -156,6 +164,14 @@ func (r migrationReport) print(out io.Writer) {
 	if line := impactLine(r.Impact); line != "" {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
+}
+
+// remaining is how many cold records are still at the source, as far as is known.
+func (r migrationReport) remaining() int64 {
+	if r.Progress == nil || r.Progress.Stage != "settling" {
+		return r.Cold
+	}
+	return r.Progress.Remaining
 }
 
 func stay(ranges view.Ranges) string {
@@ -174,6 +190,9 @@ func (r migrationReport) amount() string {
 	text := fmt.Sprintf("%s, %s MB", counted(m.Records, "record"), megabytes(m.Bytes))
 	if took := m.Took(); took > 0 {
 		text += fmt.Sprintf(" in %s: %s MB/s", took.Round(time.Millisecond), megabytes(int64(float64(m.Bytes)/took.Seconds())))
+	}
+	if m.Cold > 0 {
+		text += fmt.Sprintf("; %s followed", counted(m.Cold, "cold record"))
 	}
 	if p := m.Progress; p != nil && p.PriorityPulls > 0 {
 		text += fmt.Sprintf("; %s", counted(p.PriorityPulls, "priority pull"))

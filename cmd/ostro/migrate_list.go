@@ -138,15 +138,22 @@ func printMigrations(out io.Writer, all []server.MigrationStatus) {
 	fmt.Fprintln(w, "MIGRATION\tFROM\tTO\tSHARE\tSLOTS\tSTAGE\tRECORDS\tMB\tMB/S\tTOOK\t")
 	for _, m := range all {
 		fmt.Fprintf(w, "%d\t%s\t%s\t%.1f%%\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m.ID, m.Source, m.Target, m.Share*100, few(slotsOf(m.Ranges), 2),
-			m.Stage, thousands(m.Records), megabytes(m.Bytes), rateOf(m), tookOf(m), remarkOf(m))
+			stageOf(m), thousands(m.Records), megabytes(m.Bytes), rateOf(m), tookOf(m), remarkOf(m))
 	}
 	_ = w.Flush()
+}
+
+func stageOf(m server.MigrationStatus) string {
+	if m.Settling() && !m.Cancel {
+		return "settling"
+	}
+	return string(m.Stage)
 }
 
 func rateOf(m server.MigrationStatus) string {
 	took := m.Took()
 	switch {
-	case m.Progress != nil && m.Progress.Rate > 0:
+	case m.Progress != nil && m.Progress.Rate > 0 && m.Served.IsZero():
 		return megabytes(int64(m.Progress.Rate))
 	case took <= 0 || m.Bytes == 0:
 		return "-"
@@ -166,7 +173,7 @@ func remarkOf(m server.MigrationStatus) string {
 	switch {
 	case m.Stage.Ended():
 		return m.Why
-	case m.Left > 0:
+	case m.Left > 0 && m.Served.IsZero():
 		return fmt.Sprintf("%s, about %s left", m.Doing, m.Left.Round(100*time.Millisecond))
 	}
 	return m.Doing
@@ -182,7 +189,7 @@ func (f *migrationFlags) status(ctx context.Context, store *meta.Store, s *meta.
 		look = newImpact(s, m.Source, m.Target)
 		look.before(ctx, 0)
 		var err error
-		if m, err = followMigration(ctx, store, id, look, newMigrationScreen(f.cmd.OutOrStdout(), f.json)); err != nil && ctx.Err() == nil {
+		if m, err = followMigration(ctx, store, id, ended, look, newMigrationScreen(f.cmd.OutOrStdout(), f.json)); err != nil && ctx.Err() == nil {
 			return err
 		}
 	}
@@ -202,7 +209,7 @@ func (f *migrationFlags) cancel(ctx context.Context, store *meta.Store, id uint6
 		fmt.Fprintf(f.cmd.OutOrStdout(), "Migration %d is being cancelled.\n", id)
 		return nil
 	}
-	m, err := followMigration(ctx, store, id, nil, newMigrationScreen(f.cmd.OutOrStdout(), f.json))
+	m, err := followMigration(ctx, store, id, ended, nil, newMigrationScreen(f.cmd.OutOrStdout(), f.json))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -44,6 +45,7 @@ type sides struct {
 	news  chan struct{} // holds one if there may be work
 	moved chan struct{} // closed, and replaced, after every attempt
 	err   error         // why the last attempt failed
+	count atomic.Int32  // of open
 }
 
 func (s *sides) begin() {
@@ -66,8 +68,12 @@ func (l *Log) NewSide() (*Side, error) {
 	l.sides.mu.Lock()
 	defer l.sides.mu.Unlock()
 	l.sides.open[s] = struct{}{}
+	l.sides.count.Store(int32(len(l.sides.open)))
 	return s, nil
 }
+
+// OpenSides is how many sides there are that may each be at a segment.
+func (l *Log) OpenSides() int { return int(l.sides.count.Load()) }
 
 // Head is where the side is appended to.
 func (s *Side) Head() *Head { return s.head }
@@ -80,6 +86,7 @@ func (s *Side) Close(ctx context.Context) error {
 	s.head.Rotate()
 	l.sides.mu.Lock()
 	delete(l.sides.open, s)
+	l.sides.count.Store(int32(len(l.sides.open)))
 	l.sides.mu.Unlock()
 	if l.opts.Logged && l.opts.Replicator == nil {
 		return l.syncHeads()

@@ -21,7 +21,8 @@ import (
 // imported at any time, from anywhere, and again. What is there is served at once. A key
 // that is not there is missing: until the source was asked for it nobody knows whether it
 // exists. So who must know gets Cold, and its Fetch asks the Puller. Blind writes need
-// not know.
+// not know. Of cold records pulls may bring indirections only: then a key is missing
+// for as long as there is one that may be of it.
 //
 // Invariants:
 //   - Versions that this store gives in these places are above the ceiling, and those of the
@@ -41,6 +42,7 @@ type Arrival struct {
 	puller  Puller
 	settled *settled
 	large   arrivingLarge
+	cold    *indirections // nil if the source sends none
 
 	mu      sync.Mutex
 	workers []*ImportWorker
@@ -73,6 +75,8 @@ type ArriveOptions struct {
 	// Ceiling is such that no version at the source is higher: its Store.Ceiling.
 	Ceiling uint64
 	Puller  Puller
+	// Indirect says that pulls bring indirections in the place of cold records.
+	Indirect bool
 }
 
 var (
@@ -92,10 +96,19 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 		return nil, ErrClosed
 	}
 	a := &Arrival{st: st, ranges: slices.Clone(o.Ranges), ceiling: o.Ceiling, puller: o.Puller, settled: newSettled()}
-	a.waiting.init(a.ranges)
+	a.waiting.init(a)
+	if o.Indirect {
+		var err error
+		if a.cold, err = newIndirections(st); err != nil {
+			return nil, err
+		}
+	}
 	st.raiseCeiling(o.Ceiling)
 	st.floors.raiseAll(o.Ceiling)
 	if err := st.arriving.begin(a); err != nil {
+		if a.cold != nil {
+			a.cold.ix.Close()
+		}
 		return nil, err
 	}
 	return a, nil
@@ -113,7 +126,7 @@ func (a *Arrival) NewWorker() (*ImportWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &ImportWorker{ss: ss, owns: a.owns, live: a}
+	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side}
 	a.workers = append(a.workers, w)
 	a.sides = append(a.sides, side)
 	return w, nil
@@ -121,7 +134,7 @@ func (a *Arrival) NewWorker() (*ImportWorker, error) {
 
 func (a *Arrival) owns(p record.Place) bool { return anyHas(a.ranges, p) }
 
-// Finish is called when all was pulled and imported: what is not there now does not exist, and
+// Finish is called when all was pulled and imported, and no indirection is left: what is not there now does not exist, and
 // what is there is part of the log, and as durable as the store promises. It ends the workers.
 // After an error the places are pulled again, by other ones, or it is called again.
 func (a *Arrival) Finish(ctx context.Context) error {
@@ -177,21 +190,30 @@ func (a *Arrival) End() {
 	a.st.arriving.end(a)
 	a.waiting.release(nil)
 	a.retireAll()
-	ended, end := context.WithCancel(context.Background())
-	end()
+	if in := a.cold; in != nil {
+		a.st.AfterGuards(in.ix.Close) // Somebody may be looking there.
+	}
 	for _, s := range a.sides {
-		_ = s.Close(ended) // It does not wait.
+		closeSoon(s)
 	}
 	a.sides = nil
 }
 
-// leave ends a worker.
+// closeSoon closes a side and does not wait until it is part of the log.
+func closeSoon(s *hlog.Side) {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	_ = s.Close(ended)
+}
+
+// leave ends a worker. Its side takes no memory for what will never come; Adopt waits for it.
 func (a *Arrival) leave(w *ImportWorker) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if i := slices.Index(a.workers, w); i >= 0 {
 		a.workers = slices.Delete(a.workers, i, i+1)
 		w.retire()
+		closeSoon(w.side)
 	}
 }
 

@@ -26,10 +26,14 @@ func (m *move) serve(rng *rand.Rand, life uint64) {
 	m.t.Helper()
 	var wg sync.WaitGroup
 	pullers := rand.New(rand.NewPCG(rng.Uint64(), 1))
-	wg.Go(func() { m.pullAll(pullers, everyLetter) })
+	wg.Go(func() {
+		m.pullAll(pullers, everyLetter)
+		m.settle()
+	})
 	m.clients(rng.IntN(150), life)
 	wg.Wait()
 	m.post.end()
+	m.settle()     // A letter that comes twice may tell of a record again.
 	m.clock.Lock() // Nothing expires between a look and the map.
 	defer m.clock.Unlock()
 	if err := m.a.Finish(m.t.Context()); err != nil {

@@ -8,11 +8,14 @@ import (
 	"sync/atomic"
 
 	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
 )
 
 // arrivalWait is what of an arrival can be waited for.
 type arrivalWait struct {
-	left atomic.Pointer[[]Range] // not pulled yet; never nil
+	left  atomic.Pointer[[]Range] // not pulled yet; never nil
+	of    *Arrival
+	whole atomic.Int32 // how many wait for whole ranges
 
 	mu       sync.Mutex
 	turn     chan struct{} // closed when left shrinks, or all are released
@@ -20,13 +23,15 @@ type arrivalWait struct {
 	err      error
 }
 
-func (w *arrivalWait) init(ranges []Range) {
-	w.turn = make(chan struct{})
-	w.left.Store(&ranges)
+func (w *arrivalWait) init(a *Arrival) {
+	w.of, w.turn = a, make(chan struct{})
+	w.left.Store(&a.ranges)
 }
 
-// meets tells whether something of r is not pulled yet.
-func (w *arrivalWait) meets(r Range) bool { return overlap(*w.left.Load(), []Range{r}) }
+// meets tells whether something of r is not pulled yet, or known only.
+func (w *arrivalWait) meets(r Range) bool {
+	return overlap(*w.left.Load(), []Range{r}) || w.of.cold.meets(r)
+}
 
 // change runs f, and lets those who wait look again.
 func (w *arrivalWait) change(f func()) {
@@ -99,7 +104,7 @@ func (ss *Session) missing(k *Key) Status {
 		return NotFound // They are there before what they belong to is.
 	}
 	for _, a := range ss.st.arriving.list() {
-		if a.puller == nil || !anyHas(*a.waiting.left.Load(), k.Place) || a.knows(k) {
+		if a.puller == nil || !anyHas(*a.waiting.left.Load(), k.Place) && !a.holdsBack(k.Place) || a.knows(k) {
 			continue
 		}
 		ss.asked = append(ss.asked, asked{from: a, key: ArrivingKey{k.Place, k.Table, bytes.Clone(k.Bytes)}})
@@ -107,6 +112,10 @@ func (ss *Session) missing(k *Key) Status {
 	}
 	return NotFound
 }
+
+// holdsBack tells whether the source may have a cold record of a place, and this arrival only
+// knows of it.
+func (a *Arrival) holdsBack(p record.Place) bool { return a.owns(p) && a.cold.has(p) }
 
 // lacks is missing for who answers that k is not there. It may have come after it was looked for, and been settled
 // before missing was asked: then Conflict asks for another look.
@@ -162,6 +171,10 @@ type askedOf struct {
 // get waits for it, and calls done then. It is called in a goroutine of its own.
 func (q *askedOf) get(done func(error)) {
 	w := &q.from.waiting
+	if len(q.whole) > 0 {
+		w.whole.Add(1)
+		defer w.whole.Add(-1)
+	}
 	for _, r := range q.whole {
 		if err := w.await(context.Background(), q.from.st, r); err != nil {
 			done(err)
@@ -201,9 +214,8 @@ func (q *askedOf) over() (over bool, turn chan struct{}, err error) {
 	if w.released {
 		return true, nil, w.err
 	}
-	left := *w.left.Load()
 	for _, k := range q.keys {
-		if anyHas(left, k.Place) {
+		if w.meets(Range{k.Place, k.Place}) {
 			return false, w.turn, nil
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -78,6 +79,7 @@ type ImportWorker struct {
 	ss   *Session
 	owns func(record.Place) bool
 	live *Arrival   // nil for a recovery
+	side *hlog.Side // likewise
 	busy sync.Mutex // held by Import, and by whoever ends a live worker
 	over bool
 

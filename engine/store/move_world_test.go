@@ -31,6 +31,8 @@ type move struct {
 	post   *mail
 	seed   uint64
 
+	indirect bool // cold records move by word of them
+
 	mu      sync.Mutex   // of the estate's map
 	clock   sync.RWMutex // held for writing by whoever moves the time
 	results []done       // of operations that the source ran
@@ -50,10 +52,10 @@ const moveClients = 3
 func newMove(t testing.TB, o store.Options, rng *rand.Rand) *move {
 	t.Helper()
 	memory := int64(0)
-	if rng.IntN(3) == 0 {
+	if rng.IntN(2) == 0 {
 		memory = 64 << 10
 	}
-	m := &move{t: t, e: newEstateWith(t, rng, rng.IntN(2) == 0, memory), seed: rng.Uint64()}
+	m := &move{t: t, indirect: rng.IntN(3) > 0, e: newEstateWith(t, rng, rng.IntN(2) == 0, memory), seed: rng.Uint64()}
 	m.e.live(rng.IntN(600))
 	m.runOnce(rng)
 	m.ranges = someRanges(rng)
@@ -148,7 +150,7 @@ func (m *move) crash() {
 // begin begins the arrival, with the results of the source.
 func (m *move) begin() {
 	m.t.Helper()
-	a, err := m.st.Arrive(store.ArriveOptions{Ranges: m.ranges, Ceiling: m.e.st.Ceiling(), Puller: m})
+	a, err := m.st.Arrive(store.ArriveOptions{Ranges: m.ranges, Ceiling: m.e.st.Ceiling(), Puller: m, Indirect: m.indirect})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -181,13 +183,18 @@ func (m *move) Want(keys []store.ArrivingKey, done func(error)) {
 		}
 		defer ss.Close()
 		all := sync.WaitGroup{}
+		cold, rest := post.clerk.Refers(keys)
+		if err := m.resolve(post.clerk, ss, cold); err != nil {
+			done(nil) // It is over.
+			return
+		}
 		for cursor, more := (store.PullCursor{}), true; more; more = cursor != (store.PullCursor{}) {
 			var b []byte
 			b, cursor = m.pull(ss, cursor, func(c store.PullCursor, emit func([]byte)) (store.PullCursor, store.Status) {
-				return ss.PullKeys(keys, c, 300, emit)
+				return ss.PullKeys(rest, c, 300, emit)
 			})
 			all.Add(1)
-			if !post.send(b, all.Done) {
+			if !post.send(b, nil, all.Done) {
 				done(nil) // All came on other ways meanwhile.
 				return
 			}
@@ -237,11 +244,16 @@ func (m *move) pullSome(r store.Range, letters int, tell bool) {
 	cursor := store.PullCursor{}
 	for range letters {
 		var b []byte
+		var refs []store.Indirection
 		b, cursor = m.pull(ss, cursor, func(c store.PullCursor, emit func([]byte)) (store.PullCursor, store.Status) {
-			return ss.Pull(r, c, 400, emit)
+			o := store.PullOptions{MaxBytes: 400, Emit: emit}
+			if m.indirect {
+				o.Refer = func(i store.Indirection) { refs = append(refs, i) }
+			}
+			return ss.PullWith(r, c, o)
 		})
 		all.Add(1)
-		m.post.send(b, all.Done)
+		m.post.send(b, refs, all.Done)
 		if cursor == (store.PullCursor{}) {
 			all.Wait()
 			if tell {
@@ -290,11 +302,13 @@ type mail struct {
 	shut bool
 	wg   sync.WaitGroup
 
-	wants sync.WaitGroup // priority pulls under way
+	clerk *store.ImportWorker // for what is known only
+	wants sync.WaitGroup      // priority pulls under way
 }
 
 type letter struct {
 	entries []byte
+	refs    []store.Indirection
 	done    func()
 	again   int
 }
@@ -304,6 +318,10 @@ func newMail(t testing.TB, a *store.Arrival, seed uint64) *mail {
 	t.Helper()
 	p := &mail{t: t, rng: rand.New(rand.NewPCG(seed, 99))}
 	p.some.L = &p.mu
+	var err error
+	if p.clerk, err = a.NewWorker(); err != nil {
+		t.Fatal(err)
+	}
 	for range 1 + p.rng.IntN(3) {
 		w, err := a.NewWorker()
 		if err != nil {
@@ -318,13 +336,13 @@ func newMail(t testing.TB, a *store.Arrival, seed uint64) *mail {
 }
 
 // send sends a letter; false if the mail was shut.
-func (p *mail) send(entries []byte, done func()) bool {
+func (p *mail) send(entries []byte, refs []store.Indirection, done func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shut {
 		return false
 	}
-	p.box = append(p.box, letter{entries: entries, done: done, again: p.rng.IntN(3)})
+	p.box = append(p.box, letter{entries: entries, refs: refs, done: done, again: p.rng.IntN(3)})
 	p.some.Signal()
 	return true
 }
@@ -354,6 +372,9 @@ func (p *mail) deliver(w *store.ImportWorker) {
 		l, ok := p.take()
 		if !ok {
 			return
+		}
+		if err := w.Refer(l.refs); err != nil {
+			p.t.Error(err)
 		}
 		if err := w.Import(p.t.Context(), l.entries); err != nil {
 			p.t.Error(err)

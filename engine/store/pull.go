@@ -37,8 +37,9 @@ type pulling struct {
 }
 
 type pullItem struct {
-	at record.Address
-	p  record.Ptr
+	at    record.Address
+	p     record.Ptr
+	known record.Place // index.Known of its place
 }
 
 // Pull gives entries of the records in r from a cursor on: about maxBytes of them, one bucket
@@ -48,10 +49,28 @@ type pullItem struct {
 //
 // Every record that is there all the time is given, at least once. Expired ones are not.
 func (ss *Session) Pull(r Range, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
+	return ss.PullWith(r, from, PullOptions{MaxBytes: maxBytes, Emit: emit})
+}
+
+// PullOptions say what a pull gives.
+type PullOptions struct {
+	MaxBytes int
+	Emit     func(entry []byte)
+	// Refer is told of what is not in memory, and of large values that are not as a whole, in their place:
+	// then such a pull is never Cold. It is nil if they are to be read.
+	Refer func(Indirection)
+	// Since leaves out what lies in segments before it.
+	Since record.SegmentID
+}
+
+// PullWith is Pull with options.
+func (ss *Session) PullWith(r Range, from PullCursor, o PullOptions) (PullCursor, Status) {
 	if ss.pulling == nil {
 		ss.pulling = new(pulling)
 	}
-	g := pullGiver{ss: ss, r: r, exact: r.First<<32 == 0 && ^r.Last<<32 == 0, left: maxBytes, emit: emit}
+	g := pullGiver{
+		ss: ss, r: r, exact: r.First<<32 == 0 && ^r.Last<<32 == 0, left: o.MaxBytes, emit: o.Emit, refer: o.Refer, since: o.Since, ahead: pullAhead,
+	}
 	for at := from; ; {
 		ss.pulling.gather(ss, r, at.At)
 		for b := range ss.pulling.n {
@@ -74,7 +93,7 @@ func (pl *pulling) gather(ss *Session, r Range, cursor uint64) {
 			if !p.IsNil() {
 				ss.fetchLines(p)
 			}
-			pl.items = append(pl.items, pullItem{at: a, p: p})
+			pl.items = append(pl.items, pullItem{at: a, p: p, known: pr.Place()})
 			return true
 		})
 		pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), cursor
@@ -100,6 +119,9 @@ type pullGiver struct {
 	emit  func([]byte)
 	table record.TableID // which is alive
 	known bool           // that
+	refer func(Indirection)
+	since record.SegmentID
+	ahead int // buckets whose cold records are read at once
 }
 
 // bucket gives bucket b of those gathered, from a cursor that stands at it.
@@ -112,6 +134,7 @@ func (g *pullGiver) bucket(b int, at PullCursor) (PullCursor, Status) {
 	for i := range pl.bucket(b) {
 		it := &pl.bucket(b)[i]
 		switch {
+		case it.p.IsNil(): // The other end knows of it.
 		case !g.counts(it.p):
 		case it.p.Chunked():
 			pl.large = append(pl.large, *it)
@@ -130,11 +153,18 @@ func (g *pullGiver) bucket(b int, at PullCursor) (PullCursor, Status) {
 // resolve sees that all records of bucket b are at hand; if not, they are wanted, and those
 // of some buckets behind it.
 func (g *pullGiver) resolve(b int) bool {
+	if g.since != 0 {
+		g.leaveOut(b)
+	}
+	if g.refer != nil {
+		g.referAll(b)
+		return true
+	}
 	all := true
-	for n := b; n < min(b+pullAhead, g.ss.pulling.n) && (n == b || !all); n++ {
+	for n := b; n < min(b+g.ahead, g.ss.pulling.n) && (n == b || !all); n++ {
 		items := g.ss.pulling.bucket(n)
 		for i := range items {
-			if it := &items[i]; it.p.IsNil() {
+			if it := &items[i]; it.p.IsNil() && it.at != 0 {
 				p, ok := g.ss.entry(it.at)
 				if !ok {
 					g.ss.want(it.at)
@@ -186,6 +216,10 @@ func (g *pullGiver) largeOf(items []pullItem, at PullCursor) (PullCursor, Status
 			piece = at.Piece
 		}
 		next, st := g.large(&items[i], piece)
+		if st == Cold && g.refer != nil {
+			g.say(Indirection{Known: items[i].known})
+			continue
+		}
 		if st != OK || next != 0 {
 			return PullCursor{at.At, of.log, of.id, next}, st
 		}
@@ -221,7 +255,7 @@ func (g *pullGiver) large(front *pullItem, piece uint64) (next uint64, st Status
 		case NotFound:
 			return 0, OK
 		}
-		g.give(&pullItem{pr.Address(), p})
+		g.give(&pullItem{at: pr.Address(), p: p})
 	}
 	g.give(front)
 	return 0, OK
@@ -258,8 +292,8 @@ func (g *pullGiver) key(k *ArrivingKey, piece uint64) (next uint64, st Status) {
 	case g.ss.expired(p):
 		return 0, OK
 	case p.Chunked():
-		return g.large(&pullItem{pr.Address(), p}, piece)
+		return g.large(&pullItem{at: pr.Address(), p: p}, piece)
 	}
-	g.give(&pullItem{pr.Address(), p})
+	g.give(&pullItem{at: pr.Address(), p: p})
 	return 0, OK
 }

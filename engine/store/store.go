@@ -244,6 +244,7 @@ func (st *Store) abandon() error {
 	}
 	if st.ix != nil {
 		st.ix.Close()
+		st.arriving.close()
 	}
 	if st.tier.blob != nil {
 		errs = append(errs, st.tier.blob.Close())

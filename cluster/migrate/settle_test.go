@@ -1,0 +1,88 @@
+package migrate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// coldSource is a store whose records are mostly on disk.
+func coldSource(t *testing.T, n int) *store.Store {
+	t.Helper()
+	st, err := store.Open(store.Options{
+		Dir: t.TempDir(), Durability: store.EverySec, Cluster: true, LogID: 7, SegmentBytes: 64 << 10, MemoryBytes: 1 << 20, Heads: 1,
+	})
+	check(t, err)
+	t.Cleanup(func() { check(t, st.Close()) })
+	return fill(t, st, n)
+}
+
+const coldRecords = 20_000 // three times what fits
+
+func TestColdRecordsComeInEveryMode(t *testing.T) {
+	source := coldSource(t, coldRecords)
+	for _, mode := range []string{meta.ColdIndirect, meta.ColdRead, meta.ColdScan} {
+		t.Run(mode, func(t *testing.T) {
+			p := pullsWith(t, source, 1000, 3, meta.MigrationOptions{Cold: mode})
+			if mode == meta.ColdScan {
+				check(t, p.scan(t.Context()))
+			}
+			check(t, p.all(t.Context()))
+			if known := p.m.arrival.Indirections(); (known > coldRecords/2) != (mode == meta.ColdIndirect) {
+				t.Fatalf("%d of %d records are known of only", known, coldRecords)
+			}
+			check(t, p.settle(t.Context()))
+			if left := p.m.arrival.Indirections(); left != 0 {
+				t.Fatalf("%d records are still at the source", left)
+			}
+			if got := p.m.records.Load(); got < coldRecords || got > coldRecords*5/4 {
+				t.Errorf("%d records came, there are %d", got, coldRecords)
+			}
+			check(t, p.m.arrival.Finish(t.Context()))
+			ss := session(t, p.m.o.Store)
+			for i := range coldRecords {
+				if st := readKey(t, ss, i); st != store.OK {
+					t.Fatalf("key %d is %s", i, st)
+				}
+			}
+			if asked := p.m.asked.Load(); asked != 0 {
+				t.Errorf("%d keys were asked for though all were there", asked)
+			}
+		})
+	}
+}
+
+func TestAColdRecordComesWhenItIsAskedForAndAnAbsentOneIsNotAskedFor(t *testing.T) {
+	p := pullsWith(t, coldSource(t, coldRecords), 1000, 3, meta.MigrationOptions{})
+	check(t, p.all(t.Context()))
+	await(t, p)
+	before := p.m.arrival.Indirections()
+	ss := session(t, p.m.o.Store)
+	for i := coldRecords; i < coldRecords+500; i++ {
+		if st := readKey(t, ss, i); st != store.NotFound {
+			t.Fatalf("key %d, which is nowhere, is %s", i, st)
+		}
+	}
+	if asked := p.m.asked.Load(); asked != 0 {
+		t.Errorf("%d keys were asked for that nobody wrote", asked)
+	}
+	for i := range 500 {
+		if st := readKey(t, ss, i); st != store.OK {
+			t.Fatalf("key %d is %s", i, st)
+		}
+	}
+	asked, left := p.m.asked.Load(), p.m.arrival.Indirections()
+	if asked == 0 || asked > 500 || before-left != asked {
+		t.Errorf("%d keys were asked for, and %d of %d indirections are left", asked, left, before)
+	}
+}
+
+// await returns when all ranges count as pulled.
+func await(t *testing.T, p *pulls) {
+	t.Helper()
+	for !p.m.arrival.AllPulled() && t.Context().Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,130 @@
+package store
+
+import (
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// Indirections is how many cold records this arrival only knows of: each is still to be asked
+// for, by an operation or in the background, before Finish.
+func (a *Arrival) Indirections() int64 { return a.cold.count() }
+
+// AllPulled tells whether every range was pulled: what is not there is known of, or does not exist.
+func (a *Arrival) AllPulled() bool { return len(*a.waiting.left.Load()) == 0 }
+
+// ColdSegments lists the segments of the source's log that indirections have named.
+func (a *Arrival) ColdSegments() []record.SegmentID {
+	if a.cold == nil {
+		return nil
+	}
+	return a.cold.named()
+}
+
+// Hurried tells whether somebody waits for all cold records of a range: a scan, say.
+func (a *Arrival) Hurried() bool { return a.waiting.whole.Load() > 0 }
+
+// indirect runs f inside a guard with what is known of cold records; not if the worker has ended.
+func (w *ImportWorker) indirect(f func(*indirections)) error {
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	if w.over || w.live.cold == nil {
+		return errArrivalOver
+	}
+	w.ss.Begin()
+	defer w.ss.End()
+	f(w.live.cold)
+	return nil
+}
+
+// Refer notes what a pull said of cold records, before its range is Pulled.
+func (w *ImportWorker) Refer(list []Indirection) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var failed error
+	err := w.indirect(func(in *indirections) {
+		for _, i := range list {
+			if failed = in.add(i); failed != nil {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return failed
+}
+
+// Refers divides keys that are wanted: of some there may be a cold record, which is asked for
+// by the key's place.
+func (w *ImportWorker) Refers(keys []ArrivingKey) (cold []record.Place, rest []ArrivingKey) {
+	err := w.indirect(func(in *indirections) {
+		for _, k := range keys {
+			if in.has(k.Place) {
+				cold = append(cold, k.Place)
+			} else {
+				rest = append(rest, k)
+			}
+		}
+	})
+	if err != nil {
+		return nil, keys
+	}
+	return cold, rest
+}
+
+// Resolved says that all that the source has at the known bits of some places was imported, as
+// Session.PullKnown gave it.
+func (w *ImportWorker) Resolved(places []record.Place) error {
+	cleared := false
+	err := w.indirect(func(in *indirections) {
+		for _, p := range places {
+			cleared = in.remove(p, 0) || cleared
+		}
+	})
+	w.tellCleared(cleared)
+	return err
+}
+
+// ResolvedAt says that the source was asked for single cold records, and what is alive of them was
+// imported, as Session.PullSegment gave it.
+func (w *ImportWorker) ResolvedAt(list []Indirection) error {
+	cleared := false
+	err := w.indirect(func(in *indirections) {
+		for _, i := range list {
+			cleared = in.remove(i.Known, in.at(&i)) || cleared
+		}
+	})
+	w.tellCleared(cleared)
+	return err
+}
+
+// tellCleared lets those look again who wait for whole ranges.
+func (w *ImportWorker) tellCleared(cleared bool) {
+	if cleared {
+		w.live.waiting.change(func() {})
+	}
+}
+
+// Unresolved gives the known bits of about n indirections from a cursor on, and where to go on; 0 is the end.
+func (w *ImportWorker) Unresolved(cursor uint64, n int) (places []record.Place, next uint64, err error) {
+	err = w.indirect(func(in *indirections) { places, next = in.some(cursor, n) })
+	return places, next, err
+}
+
+// indirectBytes is the memory that indirections take.
+func (as *arrivals) indirectBytes() (n int64) {
+	for _, a := range as.list() {
+		n += a.cold.bytes()
+	}
+	return n
+}
+
+// close gives the memory of all back. Nobody uses the store any more.
+func (as *arrivals) close() {
+	for _, a := range as.list() {
+		if a.cold != nil {
+			a.cold.ix.Close()
+		}
+	}
+	as.open.Store(nil)
+}
