@@ -26,7 +26,6 @@ type devFlags struct {
 	respawn     bool
 	proxy       bool
 	lease       time.Duration
-	memory      string
 	logLevel    string
 	set         []string // settings of the nodes, key=value
 	json        bool
@@ -70,7 +69,6 @@ It is for development: one machine is one machine. For a real cluster run
 	cmd.Flags().BoolVar(&f.respawn, "respawn", true, "start a node again that died")
 	cmd.Flags().BoolVar(&f.proxy, "proxy", false, "let every node answer for all keys, for clients that do not know clusters")
 	cmd.Flags().DurationVar(&f.lease, "lease", 2*time.Second, "of a new cluster: how long a silent node counts as alive")
-	cmd.Flags().StringVar(&f.memory, "memory-limit", "", "of each node, for records and index, such as 256MB; the rest is on disk (default: equal shares of 60% of the machine)")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "of the nodes: debug, info, warn or error")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "a setting of the nodes as key=value, such as memory-limit=256MB; see ostro server --help")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print events as JSON, one a line")

@@ -153,14 +153,6 @@ func (d *devCluster) startNode(n clusterNode) error {
 	return nil
 }
 
-// memory is a node's limit. The machine's memory is for all of them.
-func (d *devCluster) memory() string {
-	if d.flags.memory != "" {
-		return d.flags.memory
-	}
-	return strconv.Itoa(max(1, 60/len(d.state.Nodes))) + "%"
-}
-
 func (d *devCluster) nodeArgs(n clusterNode) []string {
 	_, port, _ := net.SplitHostPort(n.Redis)
 	_, native, _ := net.SplitHostPort(n.Native)
@@ -170,7 +162,8 @@ func (d *devCluster) nodeArgs(n clusterNode) []string {
 		"--replication", d.flags.replication, "--proxy", strconv.FormatBool(d.flags.proxy),
 		"--cluster-replicas", strconv.Itoa(min(3, len(d.state.Nodes))), "--cluster-min-nodes", strconv.Itoa(len(d.state.Nodes)),
 		"--cluster-lease", d.flags.lease.String(), "--log-level", d.flags.logLevel,
-		"--memory-limit", d.memory(),
+		// The machine's memory is for all of them.
+		"--memory-limit", strconv.Itoa(max(1, 60/len(d.state.Nodes))) + "%",
 	}
 	if d.fabric != "" {
 		args = append(args, "--fabric", d.fabric)
