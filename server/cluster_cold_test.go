@@ -36,6 +36,7 @@ func (w *world) served(id uint64) meta.Migration {
 }
 
 func TestDataLargerThanMemoryMovesInEveryMode(t *testing.T) {
+	long(t)
 	w, c := coldWorld(t, nil)
 	k := w.count(200, "n1", "n2", "n3")
 	to, from := view.NodeID("n2"), view.NodeID("n1")

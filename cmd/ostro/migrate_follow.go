@@ -191,7 +191,7 @@ func (r migrationReport) amount() string {
 	if took := m.Took(); took > 0 {
 		text += fmt.Sprintf(" in %s: %s MB/s", took.Round(time.Millisecond), megabytes(int64(float64(m.Bytes)/took.Seconds())))
 	}
-	if m.Cold > 0 {
+	if m.Cold > 0 && m.Stage.Ended() {
 		text += fmt.Sprintf("; %s followed", counted(m.Cold, "cold record"))
 	}
 	if p := m.Progress; p != nil && p.PriorityPulls > 0 {

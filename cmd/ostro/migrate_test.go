@@ -272,3 +272,33 @@ func TestAMigrationsLineFitsItsTerminal(t *testing.T) {
 		t.Errorf("%d columns", len(got))
 	}
 }
+
+func TestAMigrationThatSettlesIsMovedAndSaysWhatIsToCome(t *testing.T) {
+	began := time.Now().Add(-time.Minute)
+	r := migrationReport{MigrationStatus: server.MigrationStatus{
+		Migration: meta.Migration{
+			ID: 4, Source: "a", Target: "b", Stage: meta.Moving, Began: began, Served: began.Add(2 * time.Second), Records: 100, Bytes: 10e6, Cold: 900,
+		},
+		Doing:    "settling, 300 cold records to come",
+		Progress: &meta.MigrationProgress{Stage: "settling", Remaining: 300, Rate: 1e6},
+	}}
+	if !moved(r.Migration) || ended(r.Migration) {
+		t.Error("it is not moved, or has ended")
+	}
+	var out strings.Builder
+	r.print(&out)
+	for _, want := range []string{"has moved", "300 cold records follow", "10 MB in 2s: 5.0 MB/s"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %q", want, out.String())
+		}
+	}
+	out.Reset()
+	printMigrations(&out, []server.MigrationStatus{r.MigrationStatus})
+	if !strings.Contains(out.String(), "settling  ") || !strings.Contains(out.String(), "300 cold records to come") {
+		t.Errorf("the list says %q", out.String())
+	}
+	r.Cancel = true
+	if moved(r.Migration) {
+		t.Error("what is being cancelled is not moved")
+	}
+}
