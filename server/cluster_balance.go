@@ -63,8 +63,8 @@ func decodeLoad(b []byte) ([]float64, error) {
 
 // answerLoad tells what this node carries.
 func (h *host) answerLoad(_ context.Context, _ *peer.Call) (any, []byte, error) {
-	l := h.life.Load()
-	if l == nil || l.store == nil {
+	l, err := origin{h}.opened()
+	if err != nil {
 		return loadAnswer{}, nil, nil
 	}
 	r := l.heat.Take()
