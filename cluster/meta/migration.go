@@ -94,12 +94,17 @@ type Migration struct {
 	Requested time.Time `json:"requested"`
 	Began     time.Time `json:"began,omitzero"`
 	Ended     time.Time `json:"ended,omitzero"`
-	Records   int64     `json:"records,omitempty"`
-	Bytes     int64     `json:"bytes,omitempty"`
+	// Served is when all records were at the target: from then on nothing waits for the source.
+	Served  time.Time `json:"served,omitzero"`
+	Records int64     `json:"records,omitempty"`
+	Bytes   int64     `json:"bytes,omitempty"`
 }
 
 // MigrationStats are what a target got.
-type MigrationStats struct{ Records, Bytes int64 }
+type MigrationStats struct {
+	Records, Bytes int64
+	Served         time.Time // when all of it was there
+}
 
 // ErrNotYet is what a migration gets that must wait for another thing to end.
 var ErrNotYet = errors.New("not yet")

@@ -40,7 +40,7 @@ func (s *Source) Handle(to *peer.Server) {
 	to.Handle(methodTransfer, s.transfer)
 	to.Handle(methodReturned, s.returned)
 	// Targets have lines for these.
-	to.HandleInOrder(methodPull, s.pull)
+	to.HandleQuietly(methodPull, s.pull)
 	to.HandleInOrder(methodKeys, s.keys)
 }
 
@@ -132,9 +132,9 @@ func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if !m.Ranges.Covers(view.RangesOf(ask.Range)) {
 		return nil, nil, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
 	}
-	return shelf.give(ctx, c, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
-		shelf.turn.Lock() // One at a time: the other processors are for clients.
-		defer shelf.turn.Unlock()
+	return shelf.give(ctx, c, &shelf.bulk, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
+		shelf.turns <- struct{}{}
+		defer func() { <-shelf.turns }()
 		next, st := ss.Pull(store.Range(ask.Range), ask.Cursor, int(ask.Bytes), emit)
 		ask.Cursor = next
 		return next, st
@@ -163,7 +163,7 @@ func (s *Source) keys(ctx context.Context, c *peer.Call) (any, []byte, error) {
 			return nil, nil, fmt.Errorf("a key that is no part of migration %d", m.ID)
 		}
 	}
-	return shelf.give(ctx, c, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
+	return shelf.give(ctx, c, &shelf.urgent, func(ss *store.Session, emit func([]byte)) (store.PullCursor, store.Status) {
 		next, st := ss.PullKeys(list, ask.Cursor, maxKeysBytes, emit)
 		ask.Cursor = next
 		return next, st
