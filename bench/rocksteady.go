@@ -34,7 +34,8 @@ type rocksteadyFlags struct {
 	records count
 	value   int
 	clients int
-	load    int
+	ofRedis count
+	loads   []int
 	perSec  float64
 	calm    time.Duration
 	rounds  int
@@ -53,22 +54,23 @@ var rocksteadyModes = map[string]meta.MigrationOptions{
 }
 
 func rocksteadyCommand() *cobra.Command {
-	f := rocksteadyFlags{records: 1e6}
+	f := rocksteadyFlags{records: 4e6, ofRedis: 5e5}
 	cmd := &cobra.Command{
 		Use:   "rocksteady",
 		Short: "Move half of a node's records under load, beside Redis Cluster",
 		Long: `Loads records into one node of a cluster and has clients read and write them (YCSB-B: 95% reads) at a part of the
-most that they get. After some calm seconds half of the records moves to another node; then back; and so on. The
-clients follow redirections as cluster clients do, and a latency counts from when its operation was due.
-So every migration stands beside the seconds before it, in the same run. Redis 7.0 Cluster
-does the same with redis-cli --cluster reshard: masters without replicas, where Ostro keeps three copies.
+most that they get without falling behind. After some calm seconds half of the records moves to another node; then
+back; and so on. The clients follow redirections as cluster clients do, and a latency counts from when its operation was
+due. So every migration stands beside the calm before it, in the same run. Redis 7.0 Cluster
+does the same with redis-cli --cluster reshard: masters without replicas, where Ostro keeps three copies. It is given
+fewer records (--redis-records), for it takes long; its rate does not depend on how many there are.
 
 Modes: async (priority pulls in batches, the default), sync (one at a time, the worker waits), none (clients wait until
 their record comes by itself), no-sample (nothing is sent ahead).
 
 Then the two ends alone, by the size of a record: reading a store for pulls, and replaying what they bring.`,
 		Example: `  ostro bench rocksteady
-  ostro bench rocksteady --records 4M --skews 0.99 --modes async,none --rounds 3
+  ostro bench rocksteady --loads 80 --skews 0.99 --modes async,none --rounds 3
   ostro bench rocksteady --redis=false --plot rocksteady.svg --json > rocksteady.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -83,13 +85,14 @@ Then the two ends alone, by the size of a record: reading a store for pulls, and
 	fl.Var(&f.records, "records", "records of the node; half of them move")
 	fl.IntVar(&f.value, "value", 100, "bytes of a value; keys have 30")
 	fl.IntVar(&f.clients, "clients", 16, "connections to each node")
-	fl.IntVar(&f.load, "load", 80, "offered load in percent of the most that the clients get from one node")
+	fl.IntSliceVar(&f.loads, "loads", []int{30, 80}, "offered loads, in percent of the most that the clients get from one node")
 	fl.Float64Var(&f.perSec, "rate", 0, "offered load in operations per second instead")
 	fl.DurationVar(&f.calm, "calm", 3*time.Second, "seconds without a migration before each one")
 	fl.IntVar(&f.rounds, "rounds", 2, "migrations of each case: there, back, there ...")
 	fl.StringSliceVar(&f.skews, "skews", []string{"0", "0.5", "0.99", "1.2"}, "skews of the load, with the first mode")
 	fl.StringSliceVar(&f.modes, "modes", []string{"async", "sync", "none", "no-sample"}, "ways to move, at skew 0.99")
 	fl.BoolVar(&f.redis, "redis", true, "also reshard a Redis Cluster of the same data")
+	fl.Var(&f.ofRedis, "redis-records", "records of the Redis node, if it is to have fewer")
 	fl.StringVar(&f.redisProgram, "redis-program", "redis-server", "the redis-server to start")
 	fl.IntSliceVar(&f.alone, "alone", []int{64, 128, 256, 512, 1024, 2048}, "sizes of records for the two ends alone; none to leave them out")
 	return cmd
@@ -99,8 +102,13 @@ func (f rocksteadyFlags) check() error {
 	switch {
 	case f.value < workload.StampLen:
 		return fmt.Errorf("--value %d: at least %d, so that a record can be told from another", f.value, workload.StampLen)
-	case f.clients < 1 || f.rounds < 1 || f.calm <= 0 || f.load < 1 || f.load > 100:
-		return errors.New("--clients, --rounds, --calm and --load must be at least 1, --load at most 100")
+	case f.clients < 1 || f.rounds < 1 || f.calm <= 0 || len(f.loads) == 0:
+		return errors.New("--clients, --rounds and --calm must be at least 1, and --loads must name some")
+	}
+	for _, l := range f.loads {
+		if l < 1 || l > 100 {
+			return fmt.Errorf("--loads %d: from 1 to 100", l)
+		}
 	}
 	for _, m := range f.modes {
 		if _, known := rocksteadyModes[m]; !known {
@@ -115,22 +123,24 @@ const usualSkew = 0.99
 
 // cases are all migrations to measure, each for some rounds.
 func (f rocksteadyFlags) cases() (all []steadyCase, err error) {
-	add := func(mode string, skew float64) {
-		if c := (steadyCase{mode, skew}); !slices.Contains(all, c) {
+	add := func(mode string, skew float64, load int) {
+		if c := (steadyCase{mode, skew, load}); !slices.Contains(all, c) {
 			all = append(all, c)
 		}
 	}
-	for _, text := range f.skews {
-		var skew float64
-		if _, err := fmt.Sscan(text, &skew); err != nil || skew < 0 {
-			return nil, fmt.Errorf("--skews %q: a number from 0 on", text)
+	for _, load := range f.loads {
+		for _, text := range f.skews {
+			var skew float64
+			if _, err := fmt.Sscan(text, &skew); err != nil || skew < 0 {
+				return nil, fmt.Errorf("--skews %q: a number from 0 on", text)
+			}
+			if len(f.modes) > 0 {
+				add(f.modes[0], skew, load)
+			}
 		}
-		if len(f.modes) > 0 {
-			add(f.modes[0], skew)
+		for _, mode := range f.modes {
+			add(mode, usualSkew, load)
 		}
-	}
-	for _, mode := range f.modes {
-		add(mode, usualSkew)
 	}
 	return all, nil
 }
@@ -138,6 +148,7 @@ func (f rocksteadyFlags) cases() (all []steadyCase, err error) {
 type steadyCase struct {
 	mode string
 	skew float64
+	load int // percent
 }
 
 func measureRocksteady(ctx context.Context, p *progress, f rocksteadyFlags) (*steadyOutcome, error) {
@@ -148,7 +159,7 @@ func measureRocksteady(ctx context.Context, p *progress, f rocksteadyFlags) (*st
 	if err != nil {
 		return nil, err
 	}
-	out := &steadyOutcome{Records: uint64(f.records), ValueBytes: f.value, Load: f.load}
+	out := &steadyOutcome{Records: uint64(f.records), ValueBytes: f.value}
 	systems := []func(context.Context, rocksteadyFlags) (*steadySystem, error){steadyOstro}
 	if f.redis {
 		systems = append(systems, steadyRedis)
@@ -178,7 +189,11 @@ func (f rocksteadyFlags) system(ctx context.Context, p *progress, start func(con
 	}
 	defer s.stop()
 	if s.name == "redis" {
-		cases = []steadyCase{{"reshard", usualSkew}}
+		f.records = min(f.records, f.ofRedis)
+		cases = nil
+		for _, load := range f.loads {
+			cases = append(cases, steadyCase{"reshard", usualSkew, load})
+		}
 	}
 	p.begin("load %s records, %s", f.records, s.name)
 	owner, err := ownersAt(s.addrs[0], s.addrs)
@@ -189,16 +204,18 @@ func (f rocksteadyFlags) system(ctx context.Context, p *progress, start func(con
 	if err := loadInto(ctx, p, s.addrs[0], mine, f.value); err != nil {
 		return err
 	}
-	perSecond := f.perSec
-	if perSecond == 0 {
+	most := 0.0
+	if f.perSec == 0 {
 		p.begin("find the most that clients get, %s", s.name)
-		most, err := f.most(ctx, s, mine)
-		if err != nil {
+		if most, err = f.most(ctx, s, mine); err != nil {
 			return err
 		}
-		perSecond = most * float64(f.load) / 100
 	}
 	for _, c := range cases {
+		perSecond := f.perSec
+		if perSecond == 0 {
+			perSecond = most * float64(c.load) / 100
+		}
 		for round := range f.rounds {
 			p.begin("%s, %s, skew %g, round %d of %d at %s/s", s.name, c.mode, c.skew, round+1, f.rounds, rate(perSecond))
 			r, err := f.round(ctx, s, c, mine, perSecond)
@@ -216,22 +233,44 @@ func (f rocksteadyFlags) system(ctx context.Context, p *progress, start func(con
 	return s.verify(ctx, mine, f.value)
 }
 
-// most is how many operations a second all clients of the first node get when each sends the next after the last.
+// most is how many operations a second all clients of the first node get without falling behind: as many as they get when
+// each sends the next after the last, or less, until they keep up with a load of so many.
 func (f rocksteadyFlags) most(ctx context.Context, s *steadySystem, mine estate) (float64, error) {
-	owner, err := ownersAt(s.addrs[0], s.addrs)
+	const long, share, kept = 2 * time.Second, 0.9, 20 * time.Millisecond
+	r, err := f.offer(ctx, s, mine, 0, long)
 	if err != nil {
 		return 0, err
+	}
+	most := float64(len(r.trail)) / long.Seconds()
+	for {
+		r, err := f.offer(ctx, s, mine, most*share, long)
+		if err != nil {
+			return 0, err
+		}
+		last := between(r.trail, long/2, long)
+		if t := stretchOf(last, long/2, long, [2]time.Duration{}, [2]time.Duration{}); len(last) > 0 && t.P99 < kept {
+			return most, nil
+		}
+		most *= share
+	}
+}
+
+// offer puts a load on the first node for a while; 0 is as much as possible.
+func (f rocksteadyFlags) offer(ctx context.Context, s *steadySystem, mine estate, perSecond float64, long time.Duration) (roamTotal, error) {
+	owner, err := ownersAt(s.addrs[0], s.addrs)
+	if err != nil {
+		return roamTotal{}, err
 	}
 	r, err := newRoamer(s.addrs, owner, f.clients, mine.ids, skewed(len(mine.ids), usualSkew, 1), f.value)
 	if err != nil {
-		return 0, err
+		return roamTotal{}, err
 	}
 	defer r.close()
-	const long = 2 * time.Second
+	whole := ctx
 	ctx, cancel := context.WithTimeout(ctx, long)
 	defer cancel()
-	t, err := r.run(ctx, 0, ycsbWrites)
-	return float64(len(t.trail)) / long.Seconds(), err
+	t, err := r.run(ctx, perSecond, ycsbWrites)
+	return t, errors.Join(err, whole.Err())
 }
 
 // ycsbWrites is the share of writes in YCSB-B.
@@ -263,7 +302,7 @@ func (f rocksteadyFlags) round(ctx context.Context, s *steadySystem, c steadyCas
 		seen, err = l.run(loadCtx, perSecond, ycsbWrites)
 		ended <- err
 	}()
-	r := steadyRound{System: s.name, Mode: c.mode, Skew: c.skew, Offered: perSecond}
+	r := steadyRound{System: s.name, Mode: c.mode, Skew: c.skew, Load: c.load, Offered: perSecond}
 	if err := sleepUnless(ctx, ended, steadyWarmUp); err != nil {
 		return r, err
 	}
@@ -291,11 +330,12 @@ func (f rocksteadyFlags) round(ctx context.Context, s *steadySystem, c steadyCas
 	if sleepErr != nil {
 		return r, sleepErr
 	}
-	r.Moved, r.Took, r.Wall = m.records, m.took, over.Sub(moves)
+	r.Moved, r.Served, r.Took, r.Wall = m.records, m.served, m.took, over.Sub(moves)
 	r.Bytes = int64(m.records) * int64(workload.Text30.Len()+f.value)
 	r.Errors, r.Redirected, r.Late = seen.errors, seen.moved+seen.asked, seen.late
-	r.Calm = stretchOf(seen.trail, began.Sub(l.began), moves.Sub(l.began), before, during)
-	r.During = stretchOf(seen.trail, moves.Sub(l.began), over.Sub(l.began), during, after)
+	at := func(t time.Time) time.Duration { return t.Sub(l.began) }
+	r.Calm = stretchOf(seen.trail, at(began), at(moves), before, during)
+	r.During = stretchOf(seen.trail, at(moves), at(over), during, after)
 	r.Series = seriesOf(seen.trail, l.began, moves, over)
 	return r, nil
 }

@@ -12,7 +12,6 @@ import (
 type steadyOutcome struct {
 	Records    uint64        `json:"records"`
 	ValueBytes int           `json:"value_bytes"`
-	Load       int           `json:"load_percent"`
 	Rounds     []steadyRound `json:"rounds"`
 	Ends       []endsAlone   `json:"ends_alone,omitempty"`
 }
@@ -22,11 +21,13 @@ type steadyRound struct {
 	System     string           `json:"system"`
 	Mode       string           `json:"mode"`
 	Skew       float64          `json:"skew"`
+	Load       int              `json:"load_percent"`
 	Round      int              `json:"round"`
 	Offered    float64          `json:"offered_ops_per_second"`
 	Moved      uint64           `json:"records_moved"`
 	Bytes      int64            `json:"bytes_moved"` // keys and values
-	Took       time.Duration    `json:"took_ns"`     // from its beginning to its end
+	Served     time.Duration    `json:"served_ns"`   // from its beginning until all records are at the target
+	Took       time.Duration    `json:"took_ns"`     // from its beginning to its end: the target's copies are safe
 	Wall       time.Duration    `json:"wall_ns"`     // from the wish to its end
 	Calm       stretch          `json:"calm"`
 	During     stretch          `json:"during"`
@@ -45,6 +46,8 @@ type stretch struct {
 	P99     time.Duration `json:"p99_ns"`
 	P999    time.Duration `json:"p999_ns"`
 	Max     time.Duration `json:"max_ns"`
+	// Silence is the longest time in which nobody got an answer.
+	Silence time.Duration `json:"silence_ns"`
 	// CPU of source and target, in cores.
 	CPU [2]float64 `json:"cpu_cores"`
 }
@@ -60,13 +63,17 @@ type seriesPoint struct {
 // stretchOf sums up what was answered between two moments.
 func stretchOf(trail []roamPoint, from, to time.Duration, before, after [2]time.Duration) stretch {
 	var took []time.Duration
-	for _, p := range trail {
-		if p.at >= from && p.at < to {
-			took = append(took, p.took)
-		}
+	var silence time.Duration
+	last := from
+	for _, p := range between(trail, from, to) {
+		took = append(took, p.took)
+		silence, last = max(silence, p.at-last), p.at
 	}
 	slices.Sort(took)
-	s := stretch{Seconds: (to - from).Seconds(), P50: quantile(took, 0.5), P99: quantile(took, 0.99), P999: quantile(took, 0.999), Max: quantile(took, 1)}
+	s := stretch{
+		Seconds: (to - from).Seconds(), Silence: max(silence, to-last),
+		P50: quantile(took, 0.5), P99: quantile(took, 0.99), P999: quantile(took, 0.999), Max: quantile(took, 1),
+	}
 	s.Ops = float64(len(took)) / s.Seconds
 	for i := range s.CPU {
 		s.CPU[i] = (after[i] - before[i]).Seconds() / s.Seconds
@@ -104,27 +111,34 @@ func between(trail []roamPoint, from, to time.Duration) []roamPoint {
 	return trail[find(from):find(to)]
 }
 
-// rate is in megabytes a second.
-func (r steadyRound) rate() float64 { return float64(r.Bytes) / 1e6 / r.Took.Seconds() }
+// rate is in megabytes a second, until all records are at the target.
+func (r steadyRound) rate() float64 { return float64(r.Bytes) / 1e6 / r.Served.Seconds() }
+
+// safe is the rate until the copies of the target are safe.
+func (r steadyRound) safe() float64 { return float64(r.Bytes) / 1e6 / r.Took.Seconds() }
 
 func (r steadyRound) tail() float64 { return float64(r.During.P999) / float64(r.Calm.P999) }
 
 func (o *steadyOutcome) tables() []table {
 	t := table{
-		title: fmt.Sprintf("Half of %s records of %d B moves at %d%% load (before → meanwhile)", grouped(int64(o.Records)), 30+o.ValueBytes, o.Load),
-		names: 4,
-		head:  []string{"system", "mode", "skew", "round", "records", "took", "MB/s", "ops/s", "p50", "p99.9", "p99.9 ratio", "longest", "CPU source", "CPU target", "errors"},
+		title: fmt.Sprintf("Half of %s records of %d B moves (calm → meanwhile)", grouped(int64(o.Records)), 30+o.ValueBytes),
+		names: 5,
+		head: []string{
+			"system", "mode", "skew", "load", "round", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "p99.9 ratio",
+			"longest", "silence", "CPU source", "CPU target", "errors",
+		},
 	}
 	both := func(a, b string) string { return a + " → " + b }
 	for _, r := range o.Rounds {
 		if r.Failed != "" {
-			t.add(r.System, r.Mode, decimals(r.Skew, 2), fmt.Sprint(r.Round), "failed: "+firstLine(r.Failed), "", "", "", "", "", "", "", "", "", "")
+			t.add(r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round), "failed: "+firstLine(r.Failed), "", "", "", "", "", "", "", "", "", "", "", "", "")
 			continue
 		}
 		a, b := r.Calm, r.During
-		t.add(r.System, r.Mode, decimals(r.Skew, 2), fmt.Sprint(r.Round), grouped(int64(r.Moved)), short(r.Took), decimals(r.rate(), 1),
+		t.add(r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
+			decimals(r.rate(), 1), decimals(r.safe(), 1),
 			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
-			both(short(a.Max), short(b.Max)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
+			both(short(a.Max), short(b.Max)), both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
 			fmt.Sprint(r.failures()))
 	}
 	all := []table{t}
@@ -136,6 +150,9 @@ func (o *steadyOutcome) tables() []table {
 	}
 	return all
 }
+
+// load is what was offered, in percent of the most.
+func (r steadyRound) load() string { return fmt.Sprintf("%d%%", r.Load) }
 
 // failures is how many operations got an error.
 func (r steadyRound) failures() (n int64) {
@@ -149,22 +166,30 @@ func (r steadyRound) failures() (n int64) {
 func (o *steadyOutcome) summary() table {
 	t := table{
 		title: "Medians of the rounds",
-		names: 3,
-		head:  []string{"system", "mode", "skew", "MB/s", "of Redis", "p99.9 ratio", "p50 ratio"},
+		names: 4,
+		head:  []string{"system", "mode", "skew", "load", "MB/s", "safe MB/s", "of Redis", "p50", "p99.9", "p50 ratio", "p99.9 ratio", "longest"},
 	}
-	var redis float64
+	redis := map[int]float64{}
 	for _, g := range o.groups() {
 		if g[0].System == "redis" {
-			redis = medianOf(g, steadyRound.rate)
+			redis[g[0].Load] = medianOf(g, steadyRound.rate)
 		}
+	}
+	of := func(f func(steadyRound) time.Duration) func(steadyRound) float64 {
+		return func(r steadyRound) float64 { return float64(f(r)) }
 	}
 	for _, g := range o.groups() {
 		ratio := "-"
-		if redis > 0 {
-			ratio = times(medianOf(g, steadyRound.rate) / redis)
+		if its := redis[g[0].Load]; its > 0 {
+			ratio = times(medianOf(g, steadyRound.safe) / its)
 		}
-		t.add(g[0].System, g[0].Mode, decimals(g[0].Skew, 2), decimals(medianOf(g, steadyRound.rate), 1), ratio,
-			times(medianOf(g, steadyRound.tail)), times(medianOf(g, func(r steadyRound) float64 { return float64(r.During.P50) / float64(r.Calm.P50) })))
+		p50 := medianOf(g, of(func(r steadyRound) time.Duration { return r.During.P50 }))
+		p999 := medianOf(g, of(func(r steadyRound) time.Duration { return r.During.P999 }))
+		longest := medianOf(g, of(func(r steadyRound) time.Duration { return r.During.Max }))
+		t.add(g[0].System, g[0].Mode, decimals(g[0].Skew, 2), g[0].load(), decimals(medianOf(g, steadyRound.rate), 1), decimals(medianOf(g, steadyRound.safe), 1), ratio,
+			short(time.Duration(p50)), short(time.Duration(p999)),
+			times(medianOf(g, func(r steadyRound) float64 { return float64(r.During.P50) / float64(r.Calm.P50) })), times(medianOf(g, steadyRound.tail)),
+			short(time.Duration(longest)))
 	}
 	return t
 }
@@ -175,7 +200,7 @@ func (o *steadyOutcome) groups() (all [][]steadyRound) {
 		if r.Failed != "" {
 			continue
 		}
-		if n := len(all); n > 0 && all[n-1][0].System == r.System && all[n-1][0].Mode == r.Mode && all[n-1][0].Skew == r.Skew {
+		if n := len(all); n > 0 && all[n-1][0].System == r.System && all[n-1][0].Mode == r.Mode && all[n-1][0].Skew == r.Skew && all[n-1][0].Load == r.Load {
 			all[n-1] = append(all[n-1], r)
 			continue
 		}
@@ -187,7 +212,8 @@ func (o *steadyOutcome) groups() (all [][]steadyRound) {
 func (o *steadyOutcome) notes() []string {
 	notes := []string{
 		"source, target, third node, etcd and clients share the cores; Ostro keeps three copies of everything, Redis one",
-		"MB/s counts keys and values, from the transfer of ownership until the target's copies are safe (Ostro), and as long as redis-cli runs (Redis)",
+		"MB/s counts keys and values, from the transfer of ownership until all records are at the target, and until its copies are safe (Ostro), or as long as redis-cli runs (Redis); of Redis: until all is safe",
+		"calm is before each migration; silence is the longest time in which no client got an answer",
 		"latencies count from when an operation was due, redirections included; every record was read back at the end",
 	}
 	for _, r := range o.Rounds {

@@ -25,6 +25,7 @@ type steadySystem struct {
 // moveResult is what a migration moved.
 type moveResult struct {
 	records uint64
+	served  time.Duration // from its beginning until all records were at the target, which then serves them alone
 	took    time.Duration // from its beginning to its end, as the system tells it
 }
 
@@ -87,7 +88,7 @@ func (w *watcher) migrate(ctx context.Context, from, to view.NodeID, ranges view
 	if m = s.Migrations[m.ID]; m.Stage != meta.Done {
 		return moveResult{}, fmt.Errorf("migration %d is %s: %s", m.ID, m.Stage, m.Why)
 	}
-	return moveResult{uint64(m.Records), m.Ended.Sub(m.Began)}, nil
+	return moveResult{uint64(m.Records), m.Served.Sub(m.Began), m.Ended.Sub(m.Began)}, nil
 }
 
 func steadyRedis(ctx context.Context, f rocksteadyFlags) (*steadySystem, error) {
@@ -113,7 +114,7 @@ func steadyRedis(ctx context.Context, f rocksteadyFlags) (*steadySystem, error) 
 		took := time.Since(began)
 		has, err := sizeOf(c.nodes[to].Addr)
 		from, to = to, from
-		return moveResult{has - had, took}, err
+		return moveResult{has - had, took, took}, err
 	}
 	return s, nil
 }

@@ -47,7 +47,7 @@ func (l *life) haltReturn(ctx context.Context, ranges view.Ranges) error {
 type landing struct{ *life }
 
 // Open serves ranges that arrive.
-func (d landing) Open(ranges view.Ranges) { d.gate.open(ranges) }
+func (d landing) Open(ranges view.Ranges) { d.gate.open(d.cache.Snapshot(), ranges) }
 
 // Expect has operations wait on ranges that are about to change hands.
 func (d landing) Expect(ranges view.Ranges) { d.gate.expect(ranges) }

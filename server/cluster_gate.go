@@ -77,8 +77,17 @@ func (g *gate) change(f func()) {
 	g.publish(g.seen)
 }
 
-// open serves ranges that a migration brings to this node.
-func (g *gate) open(ranges view.Ranges) { g.change(func() { g.opened = g.opened.Union(ranges) }) }
+// open serves ranges that a migration brings to this node, as a snapshot says. They are not expected any more.
+func (g *gate) open(s *meta.Snapshot, ranges view.Ranges) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.Revision < g.seen.Revision {
+		s = g.seen
+	}
+	g.opened = g.opened.Union(ranges).Intersect(incoming(s, g.self))
+	g.expected = g.expected.Subtract(ranges)
+	g.publish(s)
+}
 
 // shut takes open back.
 func (g *gate) shut(ranges view.Ranges) { g.change(func() { g.opened = g.opened.Subtract(ranges) }) }

@@ -77,9 +77,10 @@ func (o origin) Given(ctx context.Context, id migrate.ID, target view.NodeID) (m
 	return m, l.yield(ctx, m)
 }
 
-// How long keys are noted for a sample, and how many.
+// How long keys are noted for a sample, and how many. Nobody waits for it but the migration; what it has
+// clients need not ask for.
 const (
-	sampleFor  = 5 * time.Millisecond
+	sampleFor  = 100 * time.Millisecond
 	sampleKeys = 4096
 )
 
@@ -175,7 +176,7 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 
 // yields remembers which migrations this life has yielded to, so that a pull need not find out again.
 type yields struct {
-	mu   sync.Mutex
+	mu   sync.RWMutex // quiet goroutines only read
 	done map[migrate.ID]bool
 	last migrate.ID // that was sampled
 	keys []store.ArrivingKey
@@ -198,8 +199,8 @@ func (y *yields) kept(id migrate.ID) []store.ArrivingKey {
 }
 
 func (y *yields) has(id migrate.ID) bool {
-	y.mu.Lock()
-	defer y.mu.Unlock()
+	y.mu.RLock()
+	defer y.mu.RUnlock()
 	return y.done[id]
 }
 
@@ -218,6 +219,7 @@ func (l *life) yield(ctx context.Context, m meta.Migration) error {
 	if l.yields.has(m.ID) {
 		return nil
 	}
+	began := time.Now()
 	l.gate.show(l.cache.Snapshot())
 	if _, err := l.cut(ctx); err != nil {
 		return err
@@ -226,7 +228,7 @@ func (l *life) yield(ctx context.Context, m meta.Migration) error {
 		return err
 	}
 	l.yields.add(m.ID)
-	l.log.Info("this node has yielded", "migration", m.ID, "to", string(m.Target))
+	l.log.Info("this node has yielded", "migration", m.ID, "to", string(m.Target), "cut", time.Since(began).Round(time.Microsecond).String())
 	return nil
 }
 

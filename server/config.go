@@ -107,7 +107,7 @@ func Default() Config {
 		ClusterLease:    2 * time.Second,
 
 		MigratePullBytes:  20 << 10,
-		MigratePartitions: 8,
+		MigratePartitions: 32,
 
 		AdminAddr: "127.0.0.1:9736",
 		LogLevel:  "info",

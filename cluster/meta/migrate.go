@@ -140,7 +140,7 @@ func (m *Member) CompleteMigration(ctx context.Context, id uint64, stats Migrati
 			return err
 		}
 		if mig.Served.IsZero() {
-			mig.Records, mig.Bytes = stats.Records, stats.Bytes
+			mig.Records, mig.Bytes, mig.Served = stats.Records, stats.Bytes, stats.Served
 		}
 		if err := e.leave(mig.SourceLog, mig.Ranges); err != nil {
 			return err

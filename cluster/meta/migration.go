@@ -144,8 +144,7 @@ type Migration struct {
 	Why       string    `json:"why,omitempty"`
 	Requested time.Time `json:"requested"`
 	Began     time.Time `json:"began,omitzero"`
-	// Served is since when the target carries all load, and waits for cold records only. It is zero if it
-	// never had to.
+	// Served is since when the target carries all load, and nothing but cold records is still to come.
 	Served time.Time `json:"served,omitzero"`
 	Ended  time.Time `json:"ended,omitzero"`
 	// Records and Bytes are what had come until it was served, or else until it ended, Cold how many records were still
@@ -162,7 +161,10 @@ func (m Migration) Settling() bool { return m.Stage == Moving && !m.Served.IsZer
 func (m Migration) Moved() bool { return m.Stage == Done || m.Settling() }
 
 // MigrationStats are what a target got, and how many cold records it knows of that are still to come.
-type MigrationStats struct{ Records, Bytes, Cold int64 }
+type MigrationStats struct {
+	Records, Bytes, Cold int64
+	Served               time.Time // when all else was there
+}
 
 // ErrNotYet is what a migration gets that must wait for another thing to end.
 var ErrNotYet = errors.New("not yet")

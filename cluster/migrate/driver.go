@@ -26,7 +26,7 @@ type Options struct {
 	Log    *slog.Logger
 
 	PullBytes  int            // of one pull; 20 KB
-	Partitions int            // pulls under way at a time; 8
+	Partitions int            // pulls under way at a time; 32
 	Rate       int64          // bytes per second at most; 0 is no limit
 	Busy       func() float64 // share of their time that front doors work, 0 to 1; may be nil
 	Patience   time.Duration  // with a source that lives and does not answer, then ranges are returned; 15 s
@@ -39,7 +39,7 @@ func (o Options) withDefaults() Options {
 		o.PullBytes = 20 << 10
 	}
 	if o.Partitions == 0 {
-		o.Partitions = 8
+		o.Partitions = 32
 	}
 	if o.Patience == 0 {
 		o.Patience = 15 * time.Second
@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 
 // Gate is the front doors' as far as migrations need it.
 type Gate interface {
-	// Open serves ranges that arrive.
+	// Open serves ranges that arrive, and ends Expect of them.
 	Open(ranges view.Ranges)
 	// Expect has operations wait on ranges that are another's and about to change hands, or have been this node's and just
 	// did: the other may not know yet, and would send clients back. Unexpect takes that back.
@@ -67,7 +67,7 @@ type Gate interface {
 type Driver struct {
 	o Options
 
-	replay sync.Mutex // held by who imports what was pulled
+	turns chan struct{} // has one of each lane that imports
 
 	mu    sync.Mutex
 	moves map[ID]*move
@@ -76,7 +76,9 @@ type Driver struct {
 }
 
 // New makes a driver. Run it once.
-func New(o Options) *Driver { return &Driver{o: o.withDefaults(), moves: map[ID]*move{}} }
+func New(o Options) *Driver {
+	return &Driver{o: o.withDefaults(), turns: make(chan struct{}, atOnce()), moves: map[ID]*move{}}
+}
 
 // Run drives until ctx ends, and returns when nothing goes on any more.
 func (d *Driver) Run(ctx context.Context) {

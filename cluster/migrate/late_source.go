@@ -118,11 +118,11 @@ func (s *Source) handOver(ctx context.Context, c *peer.Call) (any, []byte, error
 
 // sendChanges sends what keys are now in parts of an answer.
 func (s *Shelf) sendChanges(ctx context.Context, c *peer.Call, keys []store.ArrivingKey) error {
-	r, err := s.borrow()
+	r, err := s.borrow(&s.urgent)
 	if err != nil {
 		return err
 	}
-	defer s.giveBack(r)
+	defer s.giveBack(r, &s.urgent)
 	for at, more := (store.PullCursor{}), len(keys) > 0; more; {
 		var part []byte
 		r.ss.Begin()

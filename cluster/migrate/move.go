@@ -45,7 +45,9 @@ type move struct {
 	log    *slog.Logger
 
 	at       stage
+	since    time.Time // when it entered that
 	began    time.Time
+	served   time.Time // when all was here
 	silence  time.Time // since when the source does not answer; zero if it does
 	yielded  yielded
 	first    []byte // entries that came with yielded
@@ -61,8 +63,10 @@ type move struct {
 	waitsFor       atomic.Pointer[string]
 	bytes, records atomic.Int64
 	asked          atomic.Int64 // keys, in priority pulls
-	total          atomic.Int64 // about how many bytes there are
-	knows          atomic.Pointer[store.Arrival]
+	// How long lanes waited for the source, and replayed, in nanoseconds.
+	awaited, replayed atomic.Int64
+	total             atomic.Int64 // about how many bytes there are
+	knows             atomic.Pointer[store.Arrival]
 }
 
 func newMove(d *Driver, m meta.Migration) *move {
@@ -82,7 +86,11 @@ func newMove(d *Driver, m meta.Migration) *move {
 }
 
 func (m *move) enter(s stage) {
-	m.at = s
+	now := time.Now()
+	if m.at != "" {
+		m.log.Debug("a stage of the migration is over", "stage", string(m.at), "took", now.Sub(m.since).Round(time.Microsecond).String(), "next", string(s))
+	}
+	m.at, m.since = s, now
 	m.now.Store(&s)
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // maxKeys is how many keys one priority pull asks for.
-const maxKeys = 16
+const maxKeys = 64
 
 // priority is the keys that operations wait for. They are asked for in batches: one is under way,
 // and the next gathers meanwhile. A key that is asked for already is not asked for

@@ -3,7 +3,6 @@ package migrate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -27,7 +26,7 @@ type pulls struct {
 	settled map[record.SegmentID]bool // all that was known of these segments of the source was asked for
 	hurried func() bool               // somebody waits for the rest
 
-	pullers []*puller
+	lanes   []*lane
 	urgent  *puller
 	answers sync.WaitGroup
 	ctx     context.Context // of urgent pulls
@@ -35,7 +34,7 @@ type pulls struct {
 	single  sync.Mutex // held by a synchronous priority pull
 }
 
-// puller is a connection and a worker for one goroutine.
+// puller is a connection, and a worker for what comes over it, of one goroutine.
 type puller struct {
 	line   *peer.Line
 	worker *store.ImportWorker
@@ -62,22 +61,31 @@ func (p *pulls) puller() (*puller, error) {
 	return &puller{line: line, worker: w}, nil
 }
 
-// open makes what pulls need, once.
-func (p *pulls) open() (err error) {
-	for len(p.pullers) < min(p.m.o.Partitions, len(p.left)) {
-		one, err := p.puller()
+// open makes what urgent pulls need, once.
+func (p *pulls) open() error {
+	if p.urgent != nil {
+		return nil
+	}
+	one, err := p.puller()
+	if err != nil {
+		return err
+	}
+	p.urgent = one
+	if p.m.want.Options.PriorityPulls != meta.PriorityPullsNone {
+		p.answers.Go(p.answerAll)
+	}
+	return nil
+}
+
+// openLanes makes what other pulls need, once.
+func (p *pulls) openLanes() error {
+	n := min(atOnce(), p.m.o.Partitions)
+	for len(p.lanes) < n {
+		one, err := p.lane((p.m.o.Partitions + n - 1 - len(p.lanes)) / n)
 		if err != nil {
 			return err
 		}
-		p.pullers = append(p.pullers, one)
-	}
-	if p.urgent == nil {
-		if p.urgent, err = p.puller(); err != nil {
-			return err
-		}
-		if p.m.want.Options.PriorityPulls != meta.PriorityPullsNone {
-			p.answers.Go(p.answerAll)
-		}
+		p.lanes = append(p.lanes, one)
 	}
 	return nil
 }
@@ -89,7 +97,7 @@ func (p *pulls) close() {
 		_ = p.urgent.line.Close()
 	}
 	p.answers.Wait()
-	for _, one := range p.pullers {
+	for _, one := range p.lanes {
 		_ = one.line.Close()
 	}
 }
@@ -115,8 +123,10 @@ func (m *move) pull(ctx context.Context) (stage, error) {
 	if err := m.pulls.all(ctx); err != nil {
 		return pulling, err
 	}
+	m.served = time.Now().UTC()
 	took := time.Since(began)
 	m.log.Info("all records of the migration are here, or known of", "records", m.records.Load(), "cold", m.arrival.Indirections(), "bytes", m.bytes.Load(), "asked", m.asked.Load(),
+		"awaited", time.Duration(m.awaited.Load()).Round(time.Millisecond).String(), "replayed", time.Duration(m.replayed.Load()).Round(time.Millisecond).String(),
 		"took", took.Round(time.Millisecond).String(), "MBps", int(float64(m.bytes.Load())/took.Seconds()/1e6))
 	if err := m.halt(ctx, Pulled); err != nil {
 		return pulling, err
@@ -126,16 +136,16 @@ func (m *move) pull(ctx context.Context) (stage, error) {
 
 // all pulls until nothing is left.
 func (p *pulls) all(ctx context.Context) error {
-	if err := p.open(); err != nil {
+	if err := errors.Join(p.open(), p.openLanes()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
-	errs := make([]error, len(p.pullers))
-	for i, one := range p.pullers {
+	errs := make([]error, len(p.lanes))
+	for i, one := range p.lanes {
 		workers.Go(func() {
-			if errs[i] = p.work(ctx, one); errs[i] != nil {
+			if errs[i] = one.run(ctx); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -148,30 +158,12 @@ func (p *pulls) all(ctx context.Context) error {
 	return err
 }
 
-// discard gives pullers up that may be in the middle of something.
+// discard gives lanes up that may be in the middle of something.
 func (p *pulls) discard() {
-	for _, one := range p.pullers {
-		_ = one.line.Close()
-		one.worker.Close()
+	for _, one := range p.lanes {
+		one.close()
 	}
-	p.pullers = nil
-}
-
-// work pulls piece after piece.
-func (p *pulls) work(ctx context.Context, one *puller) error {
-	for {
-		piece, ok := p.next()
-		if !ok {
-			return nil
-		}
-		if err := p.piece(ctx, one, piece); err != nil {
-			p.mu.Lock()
-			p.left = append(p.left, piece)
-			p.mu.Unlock()
-			return err
-		}
-		p.m.arrival.Pulled(store.Range(piece))
-	}
+	p.lanes = nil
 }
 
 func (p *pulls) next() (view.Range, bool) {
@@ -186,51 +178,17 @@ func (p *pulls) next() (view.Range, bool) {
 	return r, true
 }
 
-// piece pulls one piece from its begin to its end.
-func (p *pulls) piece(ctx context.Context, one *puller, piece view.Range) error {
-	ask := pull{ID: p.m.id, Range: piece, Bytes: uint32(p.m.o.PullBytes), Since: p.log.since, Indirect: p.m.want.Options.Indirect()}
-	for {
-		got, err := p.once(ctx, one, &ask)
-		if err != nil {
-			return err
-		}
-		if err := p.m.halt(ctx, Pulling); err != nil {
-			return err
-		}
-		if got.all() {
-			return nil
-		}
-		ask.Cursor = got.Cursor
-	}
+// leave leaves a piece to who pulls next.
+func (p *pulls) leave(piece view.Range) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = append(p.left, piece)
 }
 
-// once makes one pull and imports what it brings.
-func (p *pulls) once(ctx context.Context, one *puller, ask *pull) (got pulled, err error) {
-	one.head = ask.encode(one.head)
-	entries, err := one.call(ctx, methodPull, peer.Raw(one.head), nil, &got)
-	if err != nil {
-		return got, err
-	}
-	began := time.Now()
-	entries, cold, err := got.split(entries)
-	if err == nil {
-		err = one.worker.Refer(cold)
-	}
-	if err != nil {
-		return got, err
-	}
-	if err := p.replay(ctx, one, entries); err != nil {
-		return got, fmt.Errorf("import what was pulled: %w", err)
-	}
-	p.m.bytes.Add(int64(len(entries)))
-	p.m.records.Add(int64(got.Records))
-	return got, p.pace.wait(ctx, time.Since(began), len(entries))
-}
-
-// replay imports what a pull brought, one at a time of all: the other processors are for clients, and for what they wait for.
+// replay imports what a pull brought, as many at a time as may: the other processors are for clients, and for what they wait for.
 func (p *pulls) replay(ctx context.Context, one *puller, entries []byte) error {
-	p.m.d.replay.Lock()
-	defer p.m.d.replay.Unlock()
+	p.m.d.turns <- struct{}{}
+	defer func() { <-p.m.d.turns }()
 	return one.worker.Import(ctx, entries)
 }
 
@@ -244,6 +202,12 @@ func (one *puller) call(ctx context.Context, method string, head peer.Raw, bulk 
 		return nil, err
 	}
 	return entries, got.decode(answer)
+}
+
+// close ends it, with what it has not given away.
+func (one *puller) close() {
+	_ = one.line.Close()
+	one.worker.Close()
 }
 
 // answerAll brings what operations wait for. One batch is under way at a time.

@@ -34,24 +34,25 @@ func (p *pulls) scan(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
-	errs := make([]error, len(p.pullers))
-	for i, one := range p.pullers {
+	errs := make([]error, min(p.m.o.Partitions, len(p.log.left)))
+	for i := range errs {
 		workers.Go(func() {
-			if errs[i] = p.scanSome(ctx, one); errs[i] != nil {
+			if errs[i] = p.scanSome(ctx); errs[i] != nil {
 				cancel()
 			}
 		})
 	}
 	workers.Wait()
-	err := errors.Join(errs...)
-	if err != nil {
-		p.discard()
-	}
-	return err
+	return errors.Join(errs...)
 }
 
 // scanSome reads segment after segment.
-func (p *pulls) scanSome(ctx context.Context, one *puller) error {
+func (p *pulls) scanSome(ctx context.Context) error {
+	one, err := p.puller()
+	if err != nil {
+		return err
+	}
+	defer one.close()
 	for {
 		p.mu.Lock()
 		if len(p.log.left) == 0 {

@@ -60,8 +60,7 @@ func (p *pulls) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer one.worker.Close()
-	defer one.line.Close()
+	defer one.close()
 	for _, id := range p.m.arrival.ColdSegments() {
 		if p.settled[id] {
 			continue

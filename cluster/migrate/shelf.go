@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -15,17 +16,37 @@ type Shelf struct {
 	store *store.Store
 	share func() float64 // of all keys that the store has
 
-	turn sync.Mutex // held by a pull while it looks for entries
+	turns chan struct{} // has one of each pull that looks for entries
 
-	mu     sync.Mutex
-	free   []*reader
+	// Pulls are quiet, and may be off their core with a lock: so what others wait for has other ones.
+	bulk, urgent readers
+
+	mu     sync.RWMutex
 	read   []*loaded // cold segments that are pulled from, the last used last
 	users  sync.WaitGroup
 	closed bool
 }
 
+// readers are those that nobody uses.
+type readers struct {
+	mu   sync.Mutex
+	free []*reader
+}
+
+// turn lets one pull at a time look for entries, or as many as may; the result ends it.
+func (s *Shelf) turn() func() {
+	s.turns <- struct{}{}
+	return func() { <-s.turns }
+}
+
 // NewShelf makes a shelf of a store. share tells how much of all places the store has.
-func NewShelf(st *store.Store, share func() float64) *Shelf { return &Shelf{store: st, share: share} }
+func NewShelf(st *store.Store, share func() float64) *Shelf {
+	return &Shelf{store: st, share: share, turns: make(chan struct{}, atOnce())}
+}
+
+// atOnce is how many quiet goroutines of a node pull or replay at a time: the other processors are for clients, and
+// for what they wait for.
+func atOnce() int { return max(1, runtime.NumCPU()/4) }
 
 var errShelfClosed = errors.New("the node is stopping or begins another log: ask again")
 
@@ -48,8 +69,8 @@ func (r *reader) reset() {
 }
 
 func (s *Shelf) enter() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	if s.closed {
 		return errShelfClosed
 	}
@@ -59,19 +80,13 @@ func (s *Shelf) enter() error {
 
 func (s *Shelf) leave() { s.users.Done() }
 
-func (s *Shelf) borrow() (*reader, error) {
+func (s *Shelf) borrow(from *readers) (*reader, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	last := len(s.free) - 1
-	if last >= 0 {
-		r := s.free[last]
-		s.free = s.free[:last]
-		s.mu.Unlock()
+	if r := from.take(); r != nil {
 		return r, nil
 	}
-	s.mu.Unlock()
 	ss, err := s.store.NewSession()
 	if err != nil {
 		s.leave()
@@ -80,11 +95,23 @@ func (s *Shelf) borrow() (*reader, error) {
 	return &reader{ss: ss}, nil
 }
 
-func (s *Shelf) giveBack(r *reader) {
+func (rs *readers) take() *reader {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	last := len(rs.free) - 1
+	if last < 0 {
+		return nil
+	}
+	r := rs.free[last]
+	rs.free = rs.free[:last]
+	return r
+}
+
+func (s *Shelf) giveBack(r *reader, to *readers) {
 	r.reset()
-	s.mu.Lock()
-	s.free = append(s.free, r)
-	s.mu.Unlock()
+	to.mu.Lock()
+	to.free = append(to.free, r)
+	to.mu.Unlock()
 	s.leave()
 }
 
@@ -94,16 +121,19 @@ func (s *Shelf) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.users.Wait()
-	for _, r := range s.free {
-		r.ss.Close()
+	for _, rs := range []*readers{&s.bulk, &s.urgent} {
+		for _, r := range rs.free {
+			r.ss.Close()
+		}
+		rs.free = nil
 	}
-	s.free, s.read = nil, nil
+	s.read = nil
 }
 
 // give answers with what take emits. The entries are sent from where they lie: the session's guard keeps them
 // there until they are on their way. What is cold is read first.
-func (s *Shelf) give(ctx context.Context, c *peer.Call, take func(*reader) (store.PullCursor, store.Status)) (any, []byte, error) {
-	r, err := s.borrow()
+func (s *Shelf) give(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (any, []byte, error) {
+	r, err := s.borrow(by)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +147,7 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, take func(*reader) (stor
 			}
 			c.Gather(r.entries, func() {
 				r.ss.End()
-				s.giveBack(r)
+				s.giveBack(r, by)
 			})
 			return head.encode(), nil, nil
 		}
@@ -129,7 +159,7 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, take func(*reader) (stor
 			err = errors.Join(errors.New("read what is pulled"), r.ss.Err())
 		}
 		if err != nil {
-			s.giveBack(r)
+			s.giveBack(r, by)
 			return nil, nil, err
 		}
 	}
@@ -140,11 +170,11 @@ func (s *Shelf) sendKeys(ctx context.Context, c *peer.Call, list []store.Arrivin
 	if len(list) == 0 {
 		return nil
 	}
-	r, err := s.borrow()
+	r, err := s.borrow(&s.urgent)
 	if err != nil {
 		return err
 	}
-	defer s.giveBack(r)
+	defer s.giveBack(r, &s.urgent)
 	for at := (store.PullCursor{}); ; {
 		var part []byte
 		r.ss.Begin()

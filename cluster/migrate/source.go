@@ -44,7 +44,7 @@ func (s *Source) Handle(to *peer.Server) {
 	to.Handle(methodChanges, s.changes)
 	to.Handle(methodHandOver, s.handOver)
 	// Targets have lines for these.
-	to.HandleInOrder(methodPull, s.pull)
+	to.HandleQuietly(methodPull, s.pull)
 	to.HandleInOrder(methodKeys, s.keys)
 	to.HandleInOrder(methodKnown, s.known)
 	to.Handle(methodSegments, s.segments)
@@ -139,9 +139,8 @@ func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if !m.Ranges.Covers(view.RangesOf(ask.Range)) {
 		return nil, nil, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
 	}
-	return shelf.give(ctx, c, func(r *reader) (store.PullCursor, store.Status) {
-		shelf.turn.Lock() // One at a time: the other processors are for clients.
-		defer shelf.turn.Unlock()
+	return shelf.give(ctx, c, &shelf.bulk, func(r *reader) (store.PullCursor, store.Status) {
+		defer shelf.turn()()
 		o := store.PullOptions{MaxBytes: int(ask.Bytes), Emit: r.emit, Since: ask.Since}
 		if ask.Indirect {
 			o.Refer = r.refer
@@ -174,7 +173,7 @@ func (s *Source) keys(ctx context.Context, c *peer.Call) (any, []byte, error) {
 			return nil, nil, fmt.Errorf("a key that is no part of migration %d", m.ID)
 		}
 	}
-	return shelf.give(ctx, c, func(r *reader) (store.PullCursor, store.Status) {
+	return shelf.give(ctx, c, &shelf.urgent, func(r *reader) (store.PullCursor, store.Status) {
 		next, st := r.ss.PullKeys(list, ask.Cursor, maxKeysBytes, r.emit)
 		ask.Cursor = next
 		return next, st

@@ -24,7 +24,7 @@ func (s *Source) known(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return shelf.give(ctx, c, func(r *reader) (store.PullCursor, store.Status) {
+	return shelf.give(ctx, c, &shelf.urgent, func(r *reader) (store.PullCursor, store.Status) {
 		next, st := r.ss.PullKnown(places, ask.Cursor, maxKeysBytes, r.emit)
 		ask.Cursor = next
 		return next, st
@@ -70,9 +70,8 @@ func (s *Source) segment(ctx context.Context, c *peer.Call) (any, []byte, error)
 		if err != nil {
 			return nil, nil, err
 		}
-		head, bulk, err := shelf.give(ctx, c, func(r *reader) (store.PullCursor, store.Status) {
-			shelf.turn.Lock()
-			defer shelf.turn.Unlock()
+		head, bulk, err := shelf.give(ctx, c, &shelf.urgent, func(r *reader) (store.PullCursor, store.Status) {
+			defer shelf.turn()()
 			var answered func(store.Indirection)
 			if ask.Answered {
 				answered = r.refer

@@ -19,7 +19,12 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 		return yielding, err
 	}
 	m.o.Gate.Expect(m.want.Ranges)
-	defer m.o.Gate.Unexpect(m.want.Ranges) // From then on etcd says so, or it failed.
+	gone := false
+	defer func() {
+		if !gone {
+			m.o.Gate.Unexpect(m.want.Ranges) // Else they are until they are opened.
+		}
+	}()
 	if m.o.HaltAt == AfterTransfer {
 		// Its answer is not heard: the source has written to etcd, and nobody serves.
 		_, _ = m.ask(ctx)
@@ -40,7 +45,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	if err != nil {
 		return yielding, err
 	}
-	m.want = s.Migrations[m.id]
+	m.want, gone = s.Migrations[m.id], true
 	m.log.Info("the source has yielded", "ceiling", y.Ceiling, "bytes", y.Bytes, "took", time.Since(m.began).Round(time.Millisecond).String())
 	return opening, m.halt(ctx, Yielded)
 }
@@ -136,7 +141,7 @@ func (m *move) complete(ctx context.Context) (stage, error) {
 	if err != nil {
 		return completing, err
 	}
-	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load()})
+	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Served: m.served})
 	if err != nil {
 		return completing, err
 	}
@@ -205,6 +210,7 @@ func (m *move) leave(ctx context.Context) {
 	}
 	m.dropCopy()
 	close(m.quiet)
+	m.o.Gate.Unexpect(m.want.Ranges)
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
 		now, there := s.Migrations[m.id]
 		return (!there || now.Stage.Ended()) && len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // take is a connection for one call.
@@ -84,8 +86,7 @@ func (n *node) stream(ctx context.Context, f *frame) (*Stream, error) {
 		return nil, err
 	}
 	s := &Stream{node: n, ctx: ctx, c: c, method: f.method, stop: interrupt(ctx, c)}
-	parts := net.Buffers{f.appendFront(nil), f.bulk}
-	if _, err := parts.WriteTo(c); err != nil {
+	if err := f.writeTo(c); err != nil {
 		s.broken = true
 		err = s.failure(err)
 		_ = s.Close()
@@ -93,6 +94,20 @@ func (n *node) stream(ctx context.Context, f *frame) (*Stream, error) {
 	}
 	s.in = bufio.NewReaderSize(c, readBytes)
 	return s, nil
+}
+
+// writeTo writes a request; a large one at low priority.
+func (f *frame) writeTo(c net.Conn) (err error) {
+	write := func() {
+		parts := net.Buffers{f.appendFront(nil), f.bulk}
+		_, err = parts.WriteTo(c)
+	}
+	if len(f.bulk) < largeBulk {
+		write()
+	} else {
+		background.Quietly(write)
+	}
+	return err
 }
 
 // Stream is an answer in parts. It is for one goroutine at a time.

@@ -132,14 +132,24 @@ func (f *frame) decodeHeader(b *[headerBytes]byte) (sizes, error) {
 // the frame's slices lie there. With nil they are the frame's own. The bulk is 8-aligned, so
 // that entries of a log can be read where they lie.
 func (f *frame) read(r io.Reader, into []byte) ([]byte, error) {
+	return f.readBy(r, into, func(_ sizes, read func()) { read() })
+}
+
+// readBy is read; by reads what follows the header.
+func (f *frame) readBy(r io.Reader, into []byte, by func(s sizes, read func())) ([]byte, error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return into, err
 	}
 	s, err := f.decodeHeader(&header)
-	if err != nil {
-		return into, err
+	if err == nil {
+		by(s, func() { into, err = f.readRest(r, into, &header, s) })
 	}
+	return into, err
+}
+
+// readRest reads what follows a header.
+func (f *frame) readRest(r io.Reader, into []byte, header *[headerBytes]byte, s sizes) ([]byte, error) {
 	pad := -(s.method + s.head) & 7
 	n := pad + s.method + s.head + s.bulk
 	if cap(into) < n {

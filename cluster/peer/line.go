@@ -25,6 +25,8 @@ type Line struct {
 	front  []byte
 	memory []byte
 	last   uint64
+	under  []underWay // calls of Send, oldest first
+	queued int        // of those, which are in front and have not left
 }
 
 // Line makes a line to a node. The caller closes it.
@@ -54,15 +56,104 @@ func (l *Line) Call(ctx context.Context, method string, head any, bulk []byte, a
 	r, err := l.exchange(ctx, c, &f)
 	if err != nil {
 		l.hangUp()
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("peer: node %s: %s: %w", l.node.id, method, ctx.Err())
-		}
-		return nil, fmt.Errorf("node %s: %s: %w: %w", l.node.id, method, ErrLost, err)
+		return nil, l.lost(ctx, method, err)
 	}
 	if r.err != nil {
 		return nil, r.err
 	}
 	return r.bulk, decodeHead(r.head, answer)
+}
+
+// sendTogether is how many calls of Send leave with one system call at the most.
+const sendTogether = 4
+
+// Send is the first half of Call: the answers come in the order of the calls, each by one Receive. The deadline of
+// ctx is the handler's, too; head and bulk may be used again when it returns. The call leaves with others, at the latest
+// when Receive has no answer at hand.
+func (l *Line) Send(ctx context.Context, method string, head Raw, bulk []byte) error {
+	l.last++
+	f := frame{kind: kindRequest, call: l.last, method: method, head: head, bulk: bulk, millis: millis(ctx)}
+	if err := f.check(); err != nil {
+		return err
+	}
+	c, err := l.connected(ctx)
+	if err != nil {
+		return err
+	}
+	if len(l.under) == 0 {
+		l.front, l.queued = l.front[:0], 0
+	}
+	l.front = append(f.appendFront(l.front), f.bulk...)
+	l.under = append(l.under, underWay{l.last, method})
+	if l.queued++; l.queued < sendTogether {
+		return nil
+	}
+	return l.flush(c, method)
+}
+
+// flush sends the calls that have not left.
+func (l *Line) flush(c net.Conn, method string) error {
+	if l.queued == 0 {
+		return nil
+	}
+	_, err := c.Write(l.front)
+	l.front, l.queued = l.front[:0], 0
+	if err != nil {
+		l.hangUp()
+		l.under = l.under[:0]
+		return fmt.Errorf("node %s: %s: %w: %w", l.node.id, method, ErrLost, err)
+	}
+	return nil
+}
+
+// underWay is a call that was sent and not answered.
+type underWay struct {
+	call   uint64
+	method string
+}
+
+// Receive is the second half: it waits for the answer to the oldest call that has none. What it returns is valid until
+// the next one. After an error of the connection all calls under way are lost.
+func (l *Line) Receive(ctx context.Context) (head Raw, bulk []byte, err error) {
+	if len(l.under) == 0 {
+		return nil, nil, fmt.Errorf("node %s: %w: nothing was asked", l.node.id, ErrLost)
+	}
+	f := frame{call: l.under[0].call, method: l.under[0].method}
+	c, err := l.holding()
+	if err == nil && l.in.Buffered() < headerBytes {
+		err = l.flush(c, f.method)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := l.answer(ctx, c, &f)
+	if err != nil {
+		l.hangUp()
+		l.under = l.under[:0]
+		return nil, nil, l.lost(ctx, f.method, err)
+	}
+	l.under = append(l.under[:0], l.under[1:]...)
+	return r.head, r.bulk, r.err
+}
+
+// holding is the connection that calls are under way on.
+func (l *Line) holding() (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, ErrClosed
+	case l.c == nil:
+		return nil, ErrLost
+	}
+	return l.c, nil
+}
+
+func (l *Line) lost(ctx context.Context, method string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("peer: node %s: %s: %w", l.node.id, method, ctx.Err())
+	}
+	return fmt.Errorf("node %s: %s: %w: %w", l.node.id, method, ErrLost, err)
 }
 
 // exchange sends a request and reads its answer; the error is one of the connection.
@@ -73,6 +164,24 @@ func (l *Line) exchange(ctx context.Context, c net.Conn, f *frame) (result, erro
 	if _, err := c.Write(l.front); err != nil {
 		return result{}, err
 	}
+	r, err := l.readAnswer(f)
+	if err == nil && !stop() {
+		err = ctx.Err() // The connection's deadline is over.
+	}
+	return r, err
+}
+
+// answer reads the answer to a request that was sent.
+func (l *Line) answer(ctx context.Context, c net.Conn, f *frame) (result, error) {
+	stop := interrupt(ctx, c)
+	r, err := l.readAnswer(f)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	return r, err
+}
+
+func (l *Line) readAnswer(f *frame) (result, error) {
 	var a frame
 	var err error
 	if l.memory, err = a.read(l.in, l.memory); err != nil {
@@ -80,9 +189,6 @@ func (l *Line) exchange(ctx context.Context, c net.Conn, f *frame) (result, erro
 	}
 	if a.call != f.call || a.kind != kindAnswer && a.kind != kindError {
 		return result{}, fmt.Errorf("%w: no answer to the call", ErrMalformed)
-	}
-	if !stop() {
-		return result{}, ctx.Err() // The connection's deadline is over.
 	}
 	return l.node.resultOf(f.method, &a), nil
 }
@@ -94,7 +200,7 @@ func (l *Line) connected(ctx context.Context) (net.Conn, error) {
 	if closed {
 		return nil, ErrClosed
 	}
-	if c != nil && l.in.Buffered() > 0 { // It says what nobody asked for.
+	if c != nil && len(l.under) == 0 && l.in.Buffered() > 0 { // It says what nobody asked for.
 		l.hangUp()
 		c = nil
 	}

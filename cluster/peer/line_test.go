@@ -125,3 +125,62 @@ func TestPiecesTravelThroughTLSToo(t *testing.T) {
 		t.Errorf("got %d bytes", len(got))
 	}
 }
+
+func TestCallsOnTheirWayTogetherAreAnsweredInTheirOrder(t *testing.T) {
+	var p pieces
+	at := listen(t, "127.0.0.1:0", func(s *peer.Server) { s.HandleQuietly("pieces", p.answer) })
+	l := must(pool(t, at.addr()).Line("callee"))(t)
+	defer l.Close()
+	bulk := func(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 1000*n) }
+	const rounds, together = 50, 7
+	sent := 0
+	send := func() {
+		head := peer.Raw("ask")
+		if sent++; sent%5 == 0 {
+			head = peer.Raw("fail")
+		}
+		check(t, l.Send(ctx(t), "pieces", head, bulk(sent)))
+	}
+	for range together {
+		send()
+	}
+	for got := 1; got <= rounds; got++ {
+		head, b, err := l.Receive(ctx(t))
+		switch {
+		case got%5 == 0 && err == nil:
+			t.Fatalf("call %d did not fail", got)
+		case got%5 != 0 && (err != nil || string(head) != "head" || !bytes.Equal(b, append([]byte("front "), bulk(got)...))):
+			t.Fatalf("call %d: %q, %d bytes, %v", got, head, len(b), err)
+		}
+		if sent < rounds {
+			send()
+		}
+	}
+	if _, _, err := l.Receive(ctx(t)); err == nil {
+		t.Error("an answer to nothing")
+	}
+	check(t, at.Server.Close())
+	if p.given.Load() != p.back.Load() {
+		t.Errorf("%d times pieces were given, %d times they came back", p.given.Load(), p.back.Load())
+	}
+}
+
+func TestWhatIsUnderWayIsLostWithTheConnectionAndTheLineGoesOn(t *testing.T) {
+	var p pieces
+	at := listen(t, "127.0.0.1:0", func(s *peer.Server) { s.HandleQuietly("pieces", p.answer) })
+	from := pool(t, at.addr())
+	l := must(from.Line("callee"))(t)
+	defer l.Close()
+	ask := func() error { return l.Send(ctx(t), "pieces", peer.Raw("ask"), []byte("abc")) }
+	for range 3 {
+		check(t, ask())
+	}
+	from.Drop("callee")
+	if _, _, err := l.Receive(ctx(t)); !errors.Is(err, peer.ErrLost) {
+		t.Fatalf("a connection that was dropped: %v", err)
+	}
+	check(t, ask())
+	if _, b, err := l.Receive(ctx(t)); err != nil || string(b) != "front abc" {
+		t.Fatalf("%q, %v", b, err)
+	}
+}

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"bytes"
 	"net"
 	"sync"
 	"time"
@@ -28,7 +29,9 @@ type sender struct {
 	drained sync.Cond // a write ended
 	queued  []byte
 	spare   []byte
+	held    []*frame // in pieces, behind what is queued
 	vector  [][]byte // belongs to who writes
+	fronts  []int    // likewise
 	writing bool
 	err     error
 }
@@ -48,16 +51,26 @@ func (s *sender) send(f *frame) error {
 	return s.flush()
 }
 
-// queue leaves a frame for the next flush; one in pieces it writes.
+// heldFrames is how many frames in pieces leave with one system call at the most.
+const heldFrames = 4
+
+// queue leaves a frame for the next flush. Of those in pieces it writes some as soon as there are a few.
 func (s *sender) queue(f *frame) error {
-	defer f.release()
 	if err := f.check(); err != nil {
+		f.release()
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(f.pieces) > 0 {
-		return s.gather(f)
+		if s.held = append(s.held, f); len(s.held) < heldFrames {
+			return s.err
+		}
+		return s.writeHeld()
+	}
+	defer f.release()
+	if err := s.writeHeld(); err != nil { // They came before it.
+		return err
 	}
 	for len(s.queued) > queuedBytes && s.writing && s.err == nil {
 		s.drained.Wait()
@@ -69,22 +82,50 @@ func (s *sender) queue(f *frame) error {
 	return nil
 }
 
-// gather writes what is queued and a frame in pieces with one system call, if the connection can
-// do that. The caller holds mu.
-func (s *sender) gather(f *frame) error {
-	for s.writing && s.err == nil {
+// writeHeld writes what is queued and all frames in pieces with one system call, if the connection can do
+// that. The caller holds mu.
+func (s *sender) writeHeld() error {
+	for s.writing && s.err == nil && len(s.held) > 0 {
 		s.drained.Wait()
 	}
+	if len(s.held) == 0 {
+		return s.err
+	}
+	some := s.held
+	s.held = nil
+	defer func() {
+		for i, f := range some {
+			f.release()
+			some[i] = nil
+		}
+		if s.held == nil {
+			s.held = some[:0]
+		}
+	}()
 	if s.err != nil {
 		return s.err
 	}
 	s.writing = true
 	s.emit(func(out []byte) ([]byte, error) {
-		out = append(f.appendFront(out), f.bulk...)
-		return out, s.writeAll(out, f.pieces)
+		s.fronts = s.fronts[:0]
+		for _, f := range some {
+			out = append(f.appendFront(out), f.bulk...)
+			s.fronts = append(s.fronts, len(out))
+		}
+		return out, s.writeAll(out, some)
 	})
 	s.writing = false
 	return s.err
+}
+
+// dropHeld gives the pieces back of frames that will not be written.
+func (s *sender) dropHeld() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.held {
+		f.release()
+	}
+	s.held = nil
 }
 
 // flush writes what is queued, unless somebody does. An error closes the
@@ -92,8 +133,8 @@ func (s *sender) gather(f *frame) error {
 func (s *sender) flush() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.writing {
-		return s.err
+	if err := s.writeHeld(); err != nil || s.writing {
+		return err
 	}
 	s.writing = true
 	for len(s.queued) > 0 && s.err == nil {
@@ -122,23 +163,25 @@ func (s *sender) emit(write func(out []byte) ([]byte, error)) {
 	s.drained.Broadcast()
 }
 
-// writeAll writes b and then all pieces. A connection that is not plain TCP gets a copy: it
-// would make a record of each.
-func (s *sender) writeAll(b []byte, pieces [][]byte) error {
+// writeAll writes frames whose beginnings are in b, up to where fronts says. A connection that is not plain TCP gets a
+// copy: it would make a record of each piece.
+func (s *sender) writeAll(b []byte, some []*frame) error {
+	s.vector = s.vector[:0]
+	from := 0
+	for i, f := range some {
+		s.vector = append(append(s.vector, b[from:s.fronts[i]]), f.pieces...)
+		from = s.fronts[i]
+	}
+	defer clear(s.vector)
 	plain := plainTCP(s.c)
 	if plain == nil {
-		for _, p := range pieces {
-			b = append(b, p...)
-		}
-		return s.write(b)
+		return s.write(bytes.Join(s.vector, nil))
 	}
 	if err := s.c.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
 		return err
 	}
-	s.vector = append(append(s.vector[:0], b), pieces...)
 	all := net.Buffers(s.vector)
 	_, err := all.WriteTo(plain)
-	clear(s.vector)
 	return err
 }
 

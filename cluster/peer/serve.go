@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // readBytes is how much one system call reads of small frames.
@@ -21,6 +22,7 @@ type caller struct {
 	in     *bufio.Reader
 	out    *sender
 	room   chan struct{} // bounds the handlers that run
+	quiet  bool          // its goroutine is
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
@@ -37,6 +39,7 @@ func (s *Server) serve(c net.Conn, from view.NodeID) error {
 	err := k.run(ctx)
 	cancel()
 	_ = c.Close() // Handlers that send to it go on.
+	k.out.dropHeld()
 	for range maxCalls {
 		k.room <- struct{}{}
 	}
@@ -47,7 +50,7 @@ func (k *caller) run(ctx context.Context) error {
 	var scratch []byte // memory of the next frame, unless a handler has it
 	for {
 		var f frame
-		memory, err := f.read(k.in, scratch)
+		memory, err := f.readBy(k.in, scratch, k.patiently)
 		if err != nil {
 			return err
 		}
@@ -65,6 +68,10 @@ func (k *caller) run(ctx context.Context) error {
 		if !ok {
 			m = method{handler: unknown}
 		}
+		if m.quiet && !k.quiet {
+			k.quiet = true
+			background.Quiet()
+		}
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)
 		} else {
@@ -75,6 +82,19 @@ func (k *caller) run(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// largeBulk is what makes a request so long that it is sent and read at low priority: a copy
+// of a segment, say, for which no client waits.
+const largeBulk = 1 << 20
+
+// patiently reads the rest of a large request at low priority.
+func (k *caller) patiently(s sizes, read func()) {
+	if s.bulk < largeBulk || k.quiet {
+		read()
+		return
+	}
+	background.Quietly(read)
 }
 
 // begin answers a request in a goroutine of its own, when there is room for one.

@@ -79,10 +79,12 @@ type Server struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu      sync.Mutex
+	known   sync.RWMutex // of methods; quiet goroutines only read them
 	methods map[string]method
-	conns   map[net.Conn]struct{}
-	closed  bool
+
+	mu     sync.Mutex
+	conns  map[net.Conn]struct{}
+	closed bool
 
 	calls, failed, malformed, unauthorized atomic.Uint64
 }
@@ -90,6 +92,7 @@ type Server struct {
 type method struct {
 	handler Handler
 	inOrder bool
+	quiet   bool
 }
 
 // NewServer makes a server without methods.
@@ -115,21 +118,30 @@ const methodPing = "peer.ping"
 func pong(context.Context, *Call) (any, []byte, error) { return nil, nil, nil }
 
 // Handle sets who answers a method, each call in a goroutine of its own.
-func (s *Server) Handle(name string, h Handler) { s.set(name, method{h, false}) }
+func (s *Server) Handle(name string, h Handler) { s.set(name, method{handler: h}) }
 
 // HandleInOrder is Handle for quick methods: calls of a connection are answered
 // one after the other, as they came.
-func (s *Server) HandleInOrder(name string, h Handler) { s.set(name, method{h, true}) }
+func (s *Server) HandleInOrder(name string, h Handler) {
+	s.set(name, method{handler: h, inOrder: true})
+}
+
+// HandleQuietly is HandleInOrder for bulk work: from the first such call on all of a connection is
+// served by a thread of low priority. So callers have Lines for it, and the handler takes no lock that those take
+// who serve clients: see background.Quiet.
+func (s *Server) HandleQuietly(name string, h Handler) {
+	s.set(name, method{handler: h, inOrder: true, quiet: true})
+}
 
 func (s *Server) set(name string, m method) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.known.Lock()
+	defer s.known.Unlock()
 	s.methods[name] = m
 }
 
 func (s *Server) method(name string) (method, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.known.RLock()
+	defer s.known.RUnlock()
 	m, ok := s.methods[name]
 	return m, ok
 }

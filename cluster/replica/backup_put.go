@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
@@ -26,10 +27,12 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 	if err != nil || has {
 		return nil, nil, err
 	}
-	if err := verify(c.Bulk, q.Log, q.Segment, q.Closing, false); err != nil {
-		return nil, nil, err
-	}
-	tmp, err := writeReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, c.Bulk)
+	var tmp string
+	background.Quietly(func() {
+		if err = verify(c.Bulk, q.Log, q.Segment, q.Closing, false); err == nil {
+			tmp, err = writeReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, c.Bulk)
+		}
+	})
 	if isFull(err) {
 		b.count.refusals.Add(1)
 		err = fmt.Errorf("%w: %w", ErrFull, err)

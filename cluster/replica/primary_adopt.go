@@ -9,10 +9,6 @@ import (
 	"github.com/ostrodb/ostro/engine/hlog"
 )
 
-// adoptHaste is how much faster side segments are copied than what was lost: a migration
-// waits for them.
-const adoptHaste = 4
-
 // Adopt copies side segments as a whole, and makes them part of the log.
 //
 // While a segment lacks copies rosters have it among those that are being opened: a recovery
@@ -24,14 +20,7 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 	m := p.o.Members()
 	ctx, stop := p.whileThere(ctx, m)
 	defer stop()
-	var lacking error
-	for _, c := range p.adoptees(segs) {
-		if err := p.thicken(ctx, c, m, false); err != nil {
-			lacking = errors.Join(lacking, err)
-			continue
-		}
-		p.rest(ctx, int(c.End)/adoptHaste)
-	}
+	lacking := p.thickenAll(ctx, p.adoptees(segs), m)
 	if err := p.adopted(segs); err != nil {
 		return fmt.Errorf("adopt %d side segments: %w", len(segs), errors.Join(err, lacking, context.Cause(ctx)))
 	}
@@ -39,6 +28,18 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 		return fmt.Errorf("adopt %d side segments: %w", len(segs), errors.Join(err, context.Cause(ctx)))
 	}
 	return nil
+}
+
+// thickenAll makes the copies of some segments, all at once: while one is sent another is on its way to a
+// disk. They are few, and go at low priority.
+func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, m Membership) error {
+	errs := make([]error, len(some))
+	var all sync.WaitGroup
+	for i, c := range some {
+		all.Go(func() { errs[i] = p.thicken(ctx, c, m, false) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 var errLeft = errors.New("a node that could have taken a copy has gone")

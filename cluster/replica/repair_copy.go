@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // copier makes copies of closed segments that have too few, one after the other and slowly:
@@ -140,7 +141,8 @@ func (p *Primary) putAt(ctx context.Context, c *closedSegment, node view.NodeID)
 		return fmt.Errorf("read segment %d to copy it: it has %d bytes of %d", c.id, len(b), c.End)
 	}
 	b = b[:c.End]
-	sum := crc32.Checksum(b, castagnoliTable)
+	var sum uint32
+	background.Quietly(func() { sum = crc32.Checksum(b, castagnoliTable) })
 	p.mu.Lock()
 	if !c.summed { // Else it is what others read without the lock.
 		c.Sum, c.summed = sum, true

@@ -39,7 +39,7 @@ func (l *Log) AtRest(s *Segment) bool {
 }
 
 // Spillable tells whether s may leave memory, if its file holds it: nothing is appended to it
-// any more, nor copied from its memory. Side segments are copied from their files.
+// any more, nor copied from its memory. Side segments are pinned while they are.
 func (l *Log) Spillable(s *Segment) bool {
 	return s.Closed() && (l.opts.Replicator == nil || s.batch <= l.Copied())
 }
@@ -88,6 +88,9 @@ func (l *Log) loadByID(id record.SegmentID) ([]byte, error) {
 	}
 	if !s.Closed() {
 		return nil, fmt.Errorf("segment %d is open", id)
+	}
+	if b := l.pinnedBytes(s); b != nil {
+		return b, nil
 	}
 	return l.Load(s)
 }

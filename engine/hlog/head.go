@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // Head is an open end of the log. A session appends to one head; usually no
@@ -144,7 +145,16 @@ func (h *Head) published(closed bool) {
 }
 
 // roll closes the open segment and opens the next.
-func (h *Head) roll() error {
+func (h *Head) roll() (err error) {
+	if h.side == nil {
+		return h.rollOn()
+	}
+	// Who appends to a side may be quiet, and must not have the log's locks then.
+	background.Aloud(func() { err = h.rollOn() })
+	return err
+}
+
+func (h *Head) rollOn() error {
 	next, err := h.next()
 	if err != nil {
 		return err

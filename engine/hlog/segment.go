@@ -37,7 +37,9 @@ type Segment struct {
 	held    atomic.Bool // copies elsewhere may count; see Drop
 	aside   atomic.Bool // it is a side segment that is not adopted yet, or not synced
 	vacated atomic.Bool // nothing in it is alive, and its memory is free
+	pinned  bool        // somebody copies it from memory, without a guard
 	gone    bool
+	filing  sync.Mutex   // held by who gives a side segment its file
 	io      sync.RWMutex // held shared while bytes are read without a guard, so that nothing is freed meanwhile
 
 	syncedTo atomic.Uint32 // of a log with a replicator: up to where it is safe from loss of power

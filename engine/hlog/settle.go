@@ -21,8 +21,9 @@ func (l *Log) closed(s *Segment) {
 	l.mu.Lock()
 	s.horizon = l.nextID
 	l.mu.Unlock()
+	inMemory := s.frame != nil // Segments of sides are.
 	s.closed.Store(true)
-	if !l.opts.Logged {
+	if !l.opts.Logged || inMemory {
 		return
 	}
 	select {
@@ -227,7 +228,7 @@ func (l *Log) Evict(s *Segment) bool {
 	}
 	l.mu.Lock()
 	at := l.slots.at(s.Slot)
-	if s.gone || s.file == nil || !s.synced || !l.Spillable(s) || at.loadState() != stateFrozen || at.loadBase() == nil {
+	if s.gone || s.pinned || s.file == nil || !s.synced || !l.Spillable(s) || at.loadState() != stateFrozen || at.loadBase() == nil {
 		l.mu.Unlock()
 		return false
 	}

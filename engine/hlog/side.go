@@ -17,7 +17,10 @@ import (
 // dead nodes' logs, whose copies are kept.
 //
 //	NewSide ── appends ── Close
-//	              └─ a full segment: synced, adopted by the replicator, an ordinary one
+//	              └─ a full segment: written to a file, synced, adopted by the replicator, an ordinary one
+//
+// Its segments are in memory only until they are closed: who appends waits for no disk, and
+// what the file gets it gets at once.
 //
 // Invariants:
 //   - All seals of a side segment have number 0, which no other of a logged log has.
@@ -156,12 +159,22 @@ func (l *Log) takeSide() (*Segment, error) {
 	if l.closing.Load() {
 		return nil, ErrClosed
 	}
-	s, err := l.makeSpare(false)
+	if l.opts.Room != nil {
+		if err := l.opts.Room(false); err != nil {
+			return nil, err
+		}
+	}
+	s, err := l.drawSegment()
 	if err != nil {
 		return nil, err
 	}
-	l.slots.at(s.Slot).setStable(wholeSegment)
-	s.aside.Store(l.opts.Logged)
+	if err := l.takeFrame(s); err != nil {
+		return nil, errors.Join(err, l.discard(s))
+	}
+	if l.opts.Logged {
+		l.slots.at(s.Slot).setState(stateLogged)
+		s.aside.Store(true)
+	}
 	return s, nil
 }
 
@@ -245,13 +258,15 @@ func (l *Log) adoptLoop() {
 // as when a migration was called off, need no copies: but what took the place of their
 // records does.
 func (l *Log) adoptSides(some []*Segment) error {
-	if err := l.syncHeads(); err != nil {
+	if err := l.fileSides(some); err != nil {
 		return err
 	}
 	var live []SourceSegment
 	for _, s := range some {
 		if l.Live(s) > 0 {
 			s.held.Store(true)
+			l.pin(s)
+			defer l.unpin(s)
 			live = append(live, SourceSegment{s.ID, s.End(), s.batch})
 		}
 	}

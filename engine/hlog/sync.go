@@ -118,6 +118,9 @@ func (l *Log) settled(heads []*Head, reaches []reach) error {
 
 // flushClosed makes the bytes of a closed segment safe from loss of power.
 func (l *Log) flushClosed(s *Segment) error {
+	if err := l.fileSide(s); err != nil {
+		return err
+	}
 	l.mu.Lock()
 	done, file := s.flushed || s.gone, s.file
 	l.mu.Unlock()

@@ -15,6 +15,8 @@ const (
 	Retry
 	// Full: the operating system has no memory for the index to grow.
 	Full
+	// Crowded: the index must grow first. Only TryInsert says so.
+	Crowded
 )
 
 // Update turns the word that Next stopped at into address a. False: it has
@@ -59,7 +61,27 @@ func (ix *Index) InsertLocked(pr *Probe, a record.Address) Result {
 	return ix.insert(pr, wordOf(pr.place, a)|lockedBit)
 }
 
+// TryInsert is Insert that does not grow the index: where it had to it says Crowded, and the caller has Grow called. It
+// is for goroutines that may be off their core for long, for others would wait for them.
+func (ix *Index) TryInsert(pr *Probe, a record.Address) Result {
+	return ix.tryInsert(pr, wordOf(pr.place, a))
+}
+
+// Grow makes room where a TryInsert found none; false if there is no memory. The caller seeks again.
+func (ix *Index) Grow(pr *Probe) bool { return ix.grow(pr.table) }
+
 func (ix *Index) insert(pr *Probe, word uint64) Result {
+	r := ix.tryInsert(pr, word)
+	if r != Crowded {
+		return r
+	}
+	if !ix.grow(pr.table) {
+		return Full
+	}
+	return Retry
+}
+
+func (ix *Index) tryInsert(pr *Probe, word uint64) Result {
 	m := pr.meta
 	if m&metaLocked != 0 || !atomic.CompareAndSwapUint32(pr.primary.meta(), m, m|metaLocked) {
 		pr.awaitUnlock()
@@ -68,10 +90,7 @@ func (ix *Index) insert(pr *Probe, word uint64) Result {
 	link, ok := pr.put(word)
 	if !ok {
 		pr.primary.storeMeta(m)
-		if !ix.grow(pr.table) {
-			return Full
-		}
-		return Retry
+		return Crowded
 	}
 	pr.primary.storeMeta(link<<linkShift | (m+1)&sequenceMask)
 	ix.counts.add(pr, 1)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // importSteps is how many batches of entries are taken inside one guard, and end
@@ -239,13 +240,35 @@ func (w *ImportWorker) show(pr *index.Probe, old record.Ptr, a record.Address) (
 	if !old.IsNil() {
 		return w.ss.ix.Update(pr, a), nil
 	}
-	switch w.ss.ix.Insert(pr, a) {
+	switch w.insert(pr, a) {
 	case index.Inserted:
 		return true, nil
 	case index.Full:
 		return false, ErrIndexFull
 	}
 	return false, nil
+}
+
+// insert inserts. A live worker may be quiet, and clients would wait for the splits that it makes.
+func (w *ImportWorker) insert(pr *index.Probe, a record.Address) index.Result {
+	if w.live == nil {
+		return w.ss.ix.Insert(pr, a)
+	}
+	r := w.ss.ix.TryInsert(pr, a)
+	if r == index.Crowded {
+		r = w.grow(*pr)
+	}
+	return r
+}
+
+// grow has the index grow where a probe found it crowded.
+func (w *ImportWorker) grow(pr index.Probe) (r index.Result) {
+	background.Aloud(func() {
+		if r = index.Retry; !w.ss.ix.Grow(&pr) {
+			r = index.Full
+		}
+	})
+	return r
 }
 
 // account counts an entry that was taken in place of old, which was at at.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // slots gives the places at which all that belongs to a range may be indexed: pieces of large
@@ -20,10 +21,15 @@ func (st *Store) Retract(ctx context.Context, ranges []Range) error {
 		return err
 	}
 	defer ss.Close()
-	for _, r := range ranges {
-		if err := ss.retract(ctx, r); err != nil {
-			return err
+	background.Quietly(func() {
+		for _, r := range ranges {
+			if err = ss.retract(ctx, r); err != nil {
+				return
+			}
 		}
+	})
+	if err != nil {
+		return err
 	}
 	st.leave(ranges)
 	st.room.ask()
@@ -39,6 +45,13 @@ func (ss *Session) retract(ctx context.Context, r Range) error {
 			entries = append(entries, *pr)
 			return true
 		})
+		for i := range entries { // So that their cache misses overlap.
+			if a := entries[i].Address(); a != 0 {
+				if p := ss.log.See(a).Entry(); !p.IsNil() {
+					ss.fetchLines(p)
+				}
+			}
+		}
 		for i := range entries {
 			if one := ss.retractEntry(r, &entries[i]); one != OK && st != Cold {
 				st = one

@@ -11,7 +11,20 @@ import "runtime"
 // would wait with it. What needs such a lock it does Aloud.
 func Quiet() {
 	runtime.LockOSThread()
-	lower()
+	lower(niceness)
+}
+
+// Quietly runs f on a thread of a priority below that of quiet goroutines, and waits for its end. It is
+// for what may come later than their work.
+func Quietly(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		lower(patience)
+		f()
+	}()
+	<-done
 }
 
 // Aloud runs f for a quiet goroutine on a thread of usual priority, and waits

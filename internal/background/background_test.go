@@ -41,3 +41,14 @@ func TestWhatAQuietGoroutineDoesAloudRunsAtUsualPriority(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatIsDoneQuietlyIsDoneAtLowPriorityAndOver(t *testing.T) {
+	var got int
+	Quietly(func() {
+		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+		got = 20 - n
+	})
+	if got < patience {
+		t.Errorf("niceness %d, want %d", got, patience)
+	}
+}

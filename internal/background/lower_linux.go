@@ -1,11 +1,27 @@
 package background
 
-import "golang.org/x/sys/unix"
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // niceness leaves a busy machine's background about a tenth of a core's time:
 // with the lowest priority of all it could starve, and serving would have to
 // wait for the memory that it frees.
 const niceness = 10
 
-// lower makes the current thread nice. A refusal leaves it as it is.
-func lower() { _ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), niceness) }
+// patience leaves three quarters of what the background gets to quiet goroutines.
+const patience = 15
+
+// slice is how long a nice thread wants to run at a time, the longest that the kernel takes: who
+// wakes up and wants less goes before it at once, and does not wait until it has had its time.
+const slice = 100 * time.Millisecond
+
+// lower makes the current thread nice. A refusal leaves it as it is. Kernels before 6.12 ignore the slice.
+func lower(n int) {
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: int32(n), Runtime: uint64(slice)}
+	if unix.SchedSetAttr(0, &attr, 0) != nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), n)
+	}
+}

@@ -2,4 +2,9 @@
 
 package background
 
-func lower() {}
+const (
+	niceness = 10
+	patience = 15
+)
+
+func lower(int) {}

@@ -1,0 +1,85 @@
+package hlog
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ostrodb/ostro/internal/background"
+)
+
+// fileSide gives a closed side segment its file, and returns when that is safe from loss of
+// power. Others have one.
+func (l *Log) fileSide(s *Segment) error {
+	s.filing.Lock()
+	defer s.filing.Unlock()
+	s.io.RLock() // Its memory stays meanwhile.
+	defer s.io.RUnlock()
+	l.mu.Lock()
+	f, has := s.frame, s.file != nil || s.gone
+	l.mu.Unlock()
+	if has || f == nil || !s.aside.Load() {
+		return nil
+	}
+	file, err := l.opts.Device.Create(s.ID, l.opts.SegmentBytes)
+	if err != nil {
+		return fmt.Errorf("write side segment %d: %w", s.ID, err)
+	}
+	background.Quietly(func() {
+		if _, err = file.WriteAt(f.bytes[:s.End()], 0); err == nil {
+			err = file.Sync()
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("write side segment %d: %w", s.ID, errors.Join(err, file.Close(), l.opts.Device.Remove(s.ID)))
+	}
+	file.DropCache()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.file, s.flushed = file, true
+	return nil
+}
+
+// fileSides gives closed side segments their files, whole and cut to their ends. No batch
+// depends on them, so no other file need be synced before.
+func (l *Log) fileSides(some []*Segment) error {
+	errs := make([]error, len(some))
+	var all sync.WaitGroup
+	for i, s := range some {
+		all.Go(func() { errs[i] = l.fileSide(s) })
+	}
+	all.Wait()
+	err := errors.Join(errs...)
+	if err == nil {
+		err = each(some, l.cutClosed)
+	}
+	return err
+}
+
+// pin keeps a segment that is in memory there, so that it can be copied without a guard.
+func (l *Log) pin(s *Segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.pinned = s.frame != nil && l.slots.at(s.Slot).loadBase() == s.frame.base()
+}
+
+func (l *Log) unpin(s *Segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.pinned = false
+}
+
+// pinnedBytes gives a copy of a segment that is pinned; nil if it is not.
+func (l *Log) pinnedBytes(s *Segment) []byte {
+	s.io.RLock() // Its memory stays meanwhile, though its pin may not.
+	defer s.io.RUnlock()
+	l.mu.Lock()
+	f, pinned := s.frame, s.pinned
+	l.mu.Unlock()
+	if !pinned || f == nil {
+		return nil
+	}
+	b := make([]byte, s.End())
+	copyInSteps(b, f.bytes[:s.End()])
+	return b
+}
