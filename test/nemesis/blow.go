@@ -25,7 +25,10 @@ type blow struct {
 func (b blow) String() string { return fmt.Sprintf("%s: %s is %s", b.step, b.side, b.how) }
 
 // allSteps are those that a migration can be halted at.
-var allSteps = slices.Concat(migrate.Steps, migrate.SourceSteps, migrate.ReturnSteps)
+var allSteps = slices.Concat(migrate.Steps, migrate.SourceSteps, migrate.ReturnSteps, lateSteps)
+
+// lateSteps are those that only late ownership has.
+var lateSteps = []migrate.Step{migrate.CopyingSome, migrate.CopiedAll, migrate.Closed}
 
 // Whom a blow hits.
 const (
@@ -126,7 +129,11 @@ func (g *game) haltMove(step migrate.Step, source, target *harness.Node) error {
 			return err
 		}
 	}
-	id, err := g.migrateWith(source, target, meta.MigrationOptions{Sample: step == migrate.AfterSample || g.rng.IntN(2) == 0})
+	options := meta.MigrationOptions{Sample: step == migrate.AfterSample || g.rng.IntN(2) == 0}
+	if slices.Contains(lateSteps, step) {
+		options.Ownership = meta.OwnershipLate
+	}
+	id, err := g.migrateWith(source, target, options)
 	if err != nil {
 		return err
 	}
