@@ -8,6 +8,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
@@ -25,6 +26,7 @@ type gate struct {
 	member atomic.Pointer[meta.Member] // nil: not in the cluster
 	native atomic.Pointer[session.Routing]
 	redis  atomic.Pointer[redis.Routing]
+	own    atomic.Pointer[view.Ranges] // see serves
 
 	mu       sync.Mutex
 	seen     *meta.Snapshot
@@ -153,11 +155,19 @@ func (g *gate) route(s *meta.Snapshot) {
 	native.Sample = g.sample
 	native.Follow(g.native.Load())
 	g.native.Store(native)
+	own := s.Map.Ranges(g.self)
+	for _, ranges := range g.withheld {
+		own = own.Subtract(ranges)
+	}
+	g.own.Store(&own)
 	g.redis.Store(redisRouting(g.self, s, redis.RoutingState{
 		Epoch: uint64(s.Revision), Recovering: g.shown, Expected: g.expected, Sample: g.sample, Copies: copies(g.self, s),
 	}))
 	g.notify()
 }
+
+// serves tells which places a truncation may empty: what this node owns and is not about to give away.
+func (g *gate) serves() func(record.Place) bool { return g.own.Load().Contains }
 
 // arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
 // what logs of other nodes have of it until they are replayed, and what it is about to give away.

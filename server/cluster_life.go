@@ -245,6 +245,7 @@ func (l *life) openStore() error {
 	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
 	o.Owned = s.Holds(l.id.Node).Spans()
 	o.Arriving = migrate.Ranges(s.Unsettled(l.id.Node))
+	o.Serves = l.gate.serves
 	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err

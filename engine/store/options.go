@@ -133,6 +133,9 @@ type Options struct {
 	// Owned are the places whose records are replayed when the log is opened; nil is all. What
 	// the log has of others is as if it were not there.
 	Owned []record.Span
+	// Serves tells which places are this node's now, inside of a guard; nil is all. Truncate deletes nothing
+	// of others, which a source has until their target has them.
+	Serves func() func(record.Place) bool
 	// Replicator keeps copies of the log elsewhere, and nothing is acknowledged before
 	// it is in all of them. It needs durability everysec or always. The store closes it, also
 	// if it cannot be opened.
@@ -159,6 +162,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.KeepResults == 0 {
 		o.KeepResults = 3 * time.Minute
+	}
+	if o.Serves == nil {
+		o.Serves = func() func(record.Place) bool { return func(record.Place) bool { return true } }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

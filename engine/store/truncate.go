@@ -131,6 +131,7 @@ func (ss *Session) deleteDatabase(ctx context.Context, db int) error {
 func (ss *Session) deleteSome(db int, cursor uint64) (next uint64, st Status) {
 	ss.Begin()
 	defer ss.End()
+	serves := ss.st.opts.Serves() // In the guard: what is given away later is deleted before.
 	var keys [][]byte
 	next, st = ss.Scan(db, cursor, deleteStep, func(key []byte, _ *View) { keys = append(keys, key) })
 	if st != OK {
@@ -138,8 +139,8 @@ func (ss *Session) deleteSome(db int, cursor uint64) (next uint64, st Status) {
 	}
 	for _, key := range keys {
 		k := ss.Key(db, key)
-		if ss.st.imports.isForeign(k.Place) {
-			continue // Its owner has it deleted.
+		if ss.st.imports.isForeign(k.Place) || !serves(k.Place) {
+			continue // Its owner has it deleted, if it is to be.
 		}
 		switch one := ss.Delete(&k, nil); {
 		case one >= Refused:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -137,4 +138,27 @@ func TestATruncationThatWaitsEndsWithTheStore(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	im2.Abort()
+}
+
+func TestTruncationSparesWhatIsAnothersByNow(t *testing.T) {
+	dev := device.NewMemory()
+	t.Cleanup(dev.Close)
+	limit := record.Place(1 << 63)
+	st := open(t, store.Options{
+		Device: dev, Durability: store.EverySec, Cluster: true,
+		Serves: func() func(record.Place) bool { return func(p record.Place) bool { return p < limit } },
+	})
+	ss := session(t, st)
+	for n := range 1000 {
+		put(t, ss, 0, fmt.Sprint(n), "v", 0)
+	}
+	if err := st.TruncateAll(); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 1000 {
+		k := ss.Key(0, fmt.Append(nil, n))
+		if there := get(t, ss, 0, fmt.Sprint(n)) == "v"; there != (k.Place >= limit) {
+			t.Fatalf("a key at %x is there: %v", k.Place, there)
+		}
+	}
 }
