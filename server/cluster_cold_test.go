@@ -44,7 +44,7 @@ func TestDataLargerThanMemoryMovesInEveryMode(t *testing.T) {
 		m := w.migrate(from, to, half(w.cache.Snapshot(), from), meta.MigrationOptions{Cold: mode})
 		w.check(c, 0, coldKeys/3)
 		m = w.served(m.ID)
-		if mode == "" && m.Cold == 0 || mode != "" && !m.Served.IsZero() {
+		if (mode == "") != (m.Cold > 0) || m.Served.IsZero() {
 			t.Fatalf("%q: %d records were known of only, and it was served at %v", mode, m.Cold, m.Served)
 		}
 		w.check(c, coldKeys/3, coldKeys)

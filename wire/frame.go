@@ -11,7 +11,7 @@ import (
 const Magic = "ostro/s1"
 
 // Version is that of the protocol behind the magic.
-const Version = 1
+const Version = 2
 
 const (
 	// HeaderBytes is what stands before a frame's body.

@@ -72,6 +72,7 @@ func (c *call) tenantWish() (name string, w tenant.Wish, ok bool) {
 		if what == "password" {
 			password := string(c.args[i+1])
 			w.Password = &password
+			c.redact(i+1, i+2)
 			continue
 		}
 		n, ok := c.intArg(i + 1)
