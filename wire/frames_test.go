@@ -18,8 +18,8 @@ import (
 var rewrite = flag.Bool("rewrite", false, "write the golden bytes anew")
 
 var (
-	hello   = wire.Hello{Version: 1, Client: 0x1122334455667788, User: []byte("u"), Secret: []byte("pass")}
-	welcome = wire.Welcome{Version: 1, MaxFrame: 1 << 20, MaxOps: 99, LeaseMillis: 180_000, Node: []byte("n1")}
+	hello   = wire.Hello{Version: wire.Version, Client: 0x1122334455667788, User: []byte("u"), Secret: []byte("pass")}
+	welcome = wire.Welcome{Version: wire.Version, MaxFrame: 1 << 20, MaxOps: 99, LeaseMillis: 180_000, Node: []byte("n1")}
 	head    = wire.Batch{View: 7, Client: 9, First: 1000, Acked: 990, Number: 3, Count: 3}
 	ops     = []wire.Op{
 		{Code: wire.OpRead, Table: 2, Tag: 5, Key: []byte("key"), Arg: []byte{}},
