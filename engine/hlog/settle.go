@@ -71,9 +71,12 @@ func (l *Log) awaitCalm(backlog func() int) bool {
 }
 
 func (l *Log) settleSegment(s *Segment) error {
+	if err := l.fileSide(s); err != nil {
+		return err
+	}
 	s.io.RLock() // The cleaner may be done with it already; its memory stays meanwhile.
 	defer s.io.RUnlock()
-	if err := l.flushClosed(s); err != nil {
+	if err := l.flushFile(s); err != nil {
 		return err
 	}
 	l.mu.Lock()

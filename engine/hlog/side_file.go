@@ -9,8 +9,11 @@ import (
 )
 
 // fileSide gives a closed side segment its file, and returns when that is safe from loss of
-// power. Others have one.
+// power. Others have one. The caller does not hold the segment's io.
 func (l *Log) fileSide(s *Segment) error {
+	if !s.aside.Load() {
+		return nil
+	}
 	s.filing.Lock()
 	defer s.filing.Unlock()
 	s.io.RLock() // Its memory stays meanwhile.

@@ -121,6 +121,11 @@ func (l *Log) flushClosed(s *Segment) error {
 	if err := l.fileSide(s); err != nil {
 		return err
 	}
+	return l.flushFile(s)
+}
+
+// flushFile is flushClosed of a segment that has its file.
+func (l *Log) flushFile(s *Segment) error {
 	l.mu.Lock()
 	done, file := s.flushed || s.gone, s.file
 	l.mu.Unlock()
