@@ -25,13 +25,12 @@ type Options struct {
 	Roster func() uint64 // number of the newest list of the log's segments that backups have
 	Log    *slog.Logger
 
-	PullBytes  int            // of one pull; 20 KB
-	Partitions int            // pulls under way at a time; 32
-	Rate       int64          // bytes per second at most; 0 is no limit
-	Busy       func() float64 // share of their time that front doors work, 0 to 1; may be nil
-	Patience   time.Duration  // with a source that lives and does not answer, then ranges are returned; 15 s
-	HaltAt     Step           // for tests
-	HaltDir    string         // for tests; see Halts
+	PullBytes  int           // of one pull; 20 KB
+	Partitions int           // pulls under way at a time; 32
+	Rate       int64         // bytes per second at most; 0 is no limit
+	Patience   time.Duration // with a source that lives and does not answer, then ranges are returned; 15 s
+	HaltAt     Step          // for tests
+	HaltDir    string        // for tests; see Halts
 }
 
 func (o Options) withDefaults() Options {
@@ -119,20 +118,11 @@ func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 // Adopt is for who replays the log of a source that died: it returns when nothing of the ranges is imported by a
 // migration any more, and all that was is as safe as any write. The source's log is not needed for it then.
 func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
-	d.mu.Lock()
-	var some []*move
-	for _, m := range d.moves {
-		if len(m.ranges.Intersect(ranges)) > 0 {
-			some = append(some, m)
-		}
+	some, err := d.quiet(ctx, ranges, func(*move) bool { return true })
+	if err != nil {
+		return err
 	}
-	d.mu.Unlock()
 	for _, m := range some {
-		select {
-		case <-m.quiet:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 		if m.arrival == nil {
 			continue
 		}
@@ -141,6 +131,25 @@ func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
 		}
 	}
 	return nil
+}
+
+// quiet returns the moves of places that are meant, once they import nothing any more.
+func (d *Driver) quiet(ctx context.Context, ranges view.Ranges, meant func(*move) bool) (some []*move, err error) {
+	d.mu.Lock()
+	for _, m := range d.moves {
+		if len(m.ranges.Intersect(ranges)) > 0 && meant(m) {
+			some = append(some, m)
+		}
+	}
+	d.mu.Unlock()
+	for _, m := range some {
+		select {
+		case <-m.quiet:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return some, nil
 }
 
 // Metrics count what a driver does.

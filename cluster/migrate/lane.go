@@ -79,14 +79,14 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 // once takes the answer to the oldest pull, replays it, and sends the next of the same partition.
 func (l *lane) once(ctx context.Context) error {
 	at := l.under[0]
-	got, bytes, took, err := l.replay(ctx)
+	got, bytes, err := l.replay(ctx)
 	if err != nil {
 		return err
 	}
 	if err := l.p.m.halt(ctx, Pulling); err != nil {
 		return err
 	}
-	if err := l.p.pace.wait(ctx, took, bytes); err != nil {
+	if err := l.p.pace.wait(ctx, bytes); err != nil {
 		return err
 	}
 	l.under = append(l.under[:0], l.under[1:]...)
@@ -99,7 +99,7 @@ func (l *lane) once(ctx context.Context) error {
 }
 
 // replay waits for an answer and imports what it brings.
-func (l *lane) replay(ctx context.Context) (got pulled, bytes int, took time.Duration, err error) {
+func (l *lane) replay(ctx context.Context) (got pulled, bytes int, err error) {
 	began := time.Now()
 	waiting, cancel := context.WithTimeout(ctx, silent)
 	defer cancel()
@@ -115,19 +115,19 @@ func (l *lane) replay(ctx context.Context) (got pulled, bytes int, took time.Dur
 		background.Aloud(func() { err = l.worker.Refer(cold) })
 	}
 	if err != nil {
-		return got, 0, 0, err
+		return got, 0, err
 	}
 	l.p.m.d.turns <- struct{}{}
 	came := time.Now()
 	err = l.worker.Import(ctx, entries)
-	took = time.Since(came)
+	took := time.Since(came)
 	<-l.p.m.d.turns
 	l.p.m.awaited.Add(int64(came.Sub(began)))
 	l.p.m.replayed.Add(int64(took))
 	if err != nil {
-		return got, 0, 0, fmt.Errorf("import what was pulled: %w", err)
+		return got, 0, fmt.Errorf("import what was pulled: %w", err)
 	}
 	l.p.m.bytes.Add(int64(len(entries)))
 	l.p.m.records.Add(int64(got.Records))
-	return got, len(entries), took, nil
+	return got, len(entries), nil
 }

@@ -132,7 +132,7 @@ func (m *move) dropCopy() {
 
 // copyAll pulls all records, by as many pullers as there are partitions.
 func (m *move) copyAll(ctx context.Context) error {
-	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate, busy: m.o.Busy}}
+	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate}}
 	p.left = pieces(m.ranges, m.o.Partitions)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -185,14 +185,13 @@ func (m *move) copyPiece(ctx context.Context, p *pulls, one *puller, piece view.
 		if err != nil {
 			return err
 		}
-		began := time.Now()
 		if err := m.keepCopy(ctx, one.worker, entries, int(got.Records)); err != nil {
 			return err
 		}
 		if err := m.halt(ctx, CopyingSome); err != nil || got.all() {
 			return err
 		}
-		if err := p.pace.wait(ctx, time.Since(began), len(entries)); err != nil {
+		if err := p.pace.wait(ctx, len(entries)); err != nil {
 			return err
 		}
 		ask.Cursor = got.Cursor
@@ -282,21 +281,7 @@ func (m *move) offer(ctx context.Context, o handOver) error {
 
 // Quiet returns when no copy of places is imported any more whose migration has ended.
 func (d *Driver) Quiet(ctx context.Context, ranges view.Ranges) error {
-	d.mu.Lock()
-	var some []*move
 	s := d.o.Cache.Snapshot()
-	for _, m := range d.moves {
-		if m.late && s.Migrations[m.id].Stage.Ended() && len(m.ranges.Intersect(ranges)) > 0 {
-			some = append(some, m)
-		}
-	}
-	d.mu.Unlock()
-	for _, m := range some {
-		select {
-		case <-m.quiet:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+	_, err := d.quiet(ctx, ranges, func(m *move) bool { return m.late && s.Migrations[m.id].Stage.Ended() })
+	return err
 }

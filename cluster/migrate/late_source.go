@@ -74,8 +74,7 @@ func (s *Source) copy(ctx context.Context, c *peer.Call) (any, []byte, error) {
 		return nil, nil, err
 	}
 	defer shelf.leave()
-	share := m.Ranges.Fraction() / max(1e-9, shelf.share())
-	return copyBegun{Token: token, Bytes: int64(share * float64(shelf.store.Metrics().LiveBytes))}, nil, nil
+	return copyBegun{Token: token, Bytes: shelf.bytesOf(m.Ranges)}, nil, nil
 }
 
 // changes sends what has changed, and with the last of it the results of operations.

@@ -6,32 +6,17 @@ import (
 	"time"
 )
 
-// pace holds pulls back: to a rate, if there is one, and while clients need the machine. Zero values of its
-// settings hold nothing back.
+// pace holds pulls back to a rate; 0 holds nothing back. That clients go first is the work of threads' priorities.
 type pace struct {
 	bytesPerSecond int64
-	busy           func() float64 // share of the time that front doors work, 0 to 1; may be nil
 
 	mu   sync.Mutex
 	free time.Time // when the rate allows the next pull
 }
 
-const (
-	// Below easy clients need so little that pulls go on at once. Above, they pause for the
-	// longer the more there is to do, up to longest.
-	easy    = 0.75
-	longest = 2 * time.Millisecond
-)
-
-// wait waits before a pull; took is how long the last one of the same partition had the machine, bytes what
-// it brought.
-func (p *pace) wait(ctx context.Context, took time.Duration, bytes int) error {
+// wait waits before a pull; bytes is what the last one brought.
+func (p *pace) wait(ctx context.Context, bytes int) error {
 	pause := p.owed(bytes)
-	if p.busy != nil && took > 0 {
-		if share := min(p.busy(), 1); share > easy {
-			pause = max(pause, min(time.Duration(float64(took)*(share-easy)/(1-easy)*4), longest))
-		}
-	}
 	if pause <= 0 {
 		return ctx.Err()
 	}

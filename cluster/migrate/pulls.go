@@ -42,7 +42,7 @@ type puller struct {
 }
 
 func newPulls(m *move) *pulls {
-	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate, busy: m.o.Busy}}
+	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate}}
 	p.hurried = m.hurried
 	p.left = pieces(m.want.Ranges, m.o.Partitions)
 	p.ctx, p.cancel = context.WithCancel(context.Background())

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"encoding/binary"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -82,14 +83,13 @@ func TestOperationsGetWhatTheyWaitForBeforeAllElse(t *testing.T) {
 func TestASourceThatIsGoneForAWhileIsAskedAgain(t *testing.T) {
 	const n = 2000
 	p := pullsBetween(t, filled(t, n), 1000, 3)
-	var once sync.Once
-	p.m.o.Busy = func() float64 { return 0 }
-	p.pace.busy = func() float64 {
-		if p.m.records.Load() > n/2 {
-			once.Do(func() { p.m.o.Peers.Drop("source") })
+	p.pace.bytesPerSecond = 400_000 // So that it can be seen half-way.
+	go func() {
+		for p.m.records.Load() < n/2 && t.Context().Err() == nil {
+			runtime.Gosched()
 		}
-		return 0
-	}
+		p.m.o.Peers.Drop("source")
+	}()
 	failures := 0
 	for p.all(t.Context()) != nil {
 		if failures++; failures > 10 {

@@ -62,7 +62,7 @@ func (p *pulls) scanSome(ctx context.Context) error {
 		id := p.log.left[0]
 		p.log.left = p.log.left[1:]
 		p.mu.Unlock()
-		if err := p.segment(ctx, one, id, false, func(took time.Duration, bytes int) error { return p.pace.wait(ctx, took, bytes) }); err != nil {
+		if err := p.segment(ctx, one, id, false, func(_ time.Duration, bytes int) error { return p.pace.wait(ctx, bytes) }); err != nil {
 			p.mu.Lock()
 			p.log.left = append(p.log.left, id)
 			p.mu.Unlock()

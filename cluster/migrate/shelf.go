@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -79,6 +80,12 @@ func (s *Shelf) enter() error {
 }
 
 func (s *Shelf) leave() { s.users.Done() }
+
+// bytesOf estimates what the store has of some places.
+func (s *Shelf) bytesOf(ranges view.Ranges) int64 {
+	share := ranges.Fraction() / max(1e-9, s.share())
+	return int64(share * float64(s.store.Metrics().LiveBytes))
+}
 
 func (s *Shelf) borrow(from *readers) (*reader, error) {
 	if err := s.enter(); err != nil {

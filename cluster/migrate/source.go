@@ -81,8 +81,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err := shelf.sendKeys(ctx, c, s.origin.Sampled(m.ID)); err != nil {
 		return nil, nil, err
 	}
-	share := m.Ranges.Fraction() / max(1e-9, shelf.share())
-	return yielded{Ceiling: shelf.store.Ceiling(), Bytes: int64(share * float64(shelf.store.Metrics().LiveBytes))}, nil, nil
+	return yielded{Ceiling: shelf.store.Ceiling(), Bytes: shelf.bytesOf(m.Ranges)}, nil, nil
 }
 
 // sample notes what clients use. It goes with what is yielded: what it is now may be another thing by then.

@@ -11,20 +11,7 @@ import (
 // it gives a tombstone. That is above all records of the key that were, and below all that will be.
 func (ss *Session) PullChanges(keys []ArrivingKey, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
 	g := pullGiver{ss: ss, left: maxBytes, emit: emit}
-	for i := int(from.At); i < len(keys); i++ {
-		piece := uint64(0)
-		if from.Value != 0 && uint64(i) == from.At {
-			piece = from.Piece
-		}
-		next, st := g.change(&keys[i], piece)
-		if st != OK || next != 0 {
-			return PullCursor{At: uint64(i), Value: 1, Piece: next}, st
-		}
-		if g.left <= 0 && i+1 < len(keys) {
-			return PullCursor{At: uint64(i + 1)}, OK
-		}
-	}
-	return PullCursor{}, OK
+	return g.each(keys, from, g.change)
 }
 
 // change gives what a key is now, a large value from some piece on; it returns the piece to go on with, or 0.

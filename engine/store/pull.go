@@ -264,12 +264,18 @@ func (g *pullGiver) large(front *pullItem, piece uint64) (next uint64, st Status
 // PullKeys is Pull of single keys, of those that exist.
 func (ss *Session) PullKeys(keys []ArrivingKey, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
 	g := pullGiver{ss: ss, left: maxBytes, emit: emit}
+	return g.each(keys, from, g.key)
+}
+
+// each gives keys one after the other from a cursor on, as many as there is room for. one gives a key from some piece
+// on, and returns the piece to go on with, or 0.
+func (g *pullGiver) each(keys []ArrivingKey, from PullCursor, one func(k *ArrivingKey, piece uint64) (uint64, Status)) (PullCursor, Status) {
 	for i := int(from.At); i < len(keys); i++ {
 		piece := uint64(0)
 		if from.Value != 0 && uint64(i) == from.At {
 			piece = from.Piece
 		}
-		next, st := g.key(&keys[i], piece)
+		next, st := one(&keys[i], piece)
 		if st != OK || next != 0 {
 			return PullCursor{At: uint64(i), Value: 1, Piece: next}, st
 		}
