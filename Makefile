@@ -40,12 +40,12 @@ format: ## format all Go files
 
 .PHONY: unit
 unit: ## unit tests, the engine's also with its invariants compiled in
-	$(GO) test $$($(GO) list ./... | grep -v /test/)
-	$(GO) test -tags invariants ./engine/... ./internal/...
+	$(GO) test -timeout 20m $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -timeout 20m -short -tags invariants ./engine/... ./internal/...
 
 .PHONY: race
 race: ## unit tests under the race detector
-	$(GO) test -race -short $(RACY)
+	$(GO) test -timeout 20m -race -short $(RACY)
 
 # The binary is no input that the test cache knows of: -count=1.
 .PHONY: e2e

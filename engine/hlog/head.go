@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/background"
+	"github.com/ostrodb/ostro/internal/invariant"
 )
 
 // Head is an open end of the log. A session appends to one head; usually no
@@ -113,6 +114,9 @@ func (h *Head) Keep(n int) {
 		}
 	}
 	h.off += uint32(n)
+	if invariant.Enabled {
+		invariant.Check(int(h.off) <= h.log.opts.SegmentBytes, "segment %d of %d bytes was filled to %d", h.seg.ID, h.log.opts.SegmentBytes, h.off)
+	}
 	h.seg.end.Store(h.off)
 }
 

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/invariant"
 )
 
 // slot is what a reader needs to know of a segment: where it is in memory and
@@ -92,8 +93,14 @@ func (s *slot) raiseStable(off uint32) {
 // aging is a mark beside a frozen segment's state: a cache is about to forget it.
 const aging = 1 << 8
 
-func (s *slot) loadState() state  { return state(atomic.LoadUint32(&s.state) &^ aging) }
-func (s *slot) setState(st state) { atomic.StoreUint32(&s.state, uint32(st)) }
+func (s *slot) loadState() state { return state(atomic.LoadUint32(&s.state) &^ aging) }
+func (s *slot) setState(st state) {
+	if invariant.Enabled {
+		old := s.loadState()
+		invariant.Check(old != stateFrozen || st == stateFrozen || st == stateFree, "a frozen segment was given state %d", st)
+	}
+	atomic.StoreUint32(&s.state, uint32(st))
+}
 
 // Age marks a frozen segment as one of the next to be forgotten. What is read
 // from it now has earned another life.

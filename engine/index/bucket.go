@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/invariant"
 )
 
 const (
@@ -75,6 +76,9 @@ func (b bucket) setTag(i int, x uint64) {
 
 // fill puts an entry into the empty word i, for the holder of the lock.
 func (b bucket) fill(i int, p record.Place, word uint64) {
+	if invariant.Enabled {
+		invariant.Check(b.load(i) == 0, "an entry of the index is overwritten by one for place %x", uint64(p))
+	}
 	b.setTag(i, tag(p))
 	atomic.StoreUint64(b.word(i), word)
 }
@@ -110,3 +114,13 @@ func wordOf(p record.Place, a record.Address) uint64 {
 }
 
 func addressOf(word uint64) record.Address { return record.Address(word & addressMask) }
+
+// holds tells whether an entry leads to a. It is for checks.
+func (b bucket) holds(a record.Address) bool {
+	for i := range bucketWords {
+		if word := b.load(i); word != 0 && addressOf(word) == a {
+			return true
+		}
+	}
+	return false
+}

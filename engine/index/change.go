@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/invariant"
 )
 
 // Result of an insertion.
@@ -103,6 +104,10 @@ func (pr *Probe) put(word uint64) (link uint32, ok bool) {
 	link = pr.meta >> linkShift & linkMask
 	pr.at = pr.primary
 	for {
+		if invariant.Enabled {
+			a := addressOf(word) // 0: of a key that is locked and has no record.
+			invariant.Check(a == 0 || !pr.at.holds(a), "the record at %v stands in the index already", a)
+		}
 		if i := pr.at.empty(); i >= 0 {
 			pr.fill(i, word)
 			return link, true

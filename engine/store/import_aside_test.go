@@ -130,6 +130,30 @@ func TestAnImportThatIsAsideWaitsForNoCopies(t *testing.T) {
 	r.end()
 }
 
+func TestAnImportThatIsLargerThanMemoryEnds(t *testing.T) {
+	const records, segment = 20_000, 16 << 10
+	r := newReign(t, store.Options{SegmentBytes: segment, Durability: store.EverySec, Heads: 2, MemoryBytes: 2 << 20}, seedOf(t))
+	im := importAside(t, r.st)
+	w, err := im.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, piece := range foreignLog(records) {
+		if err := w.Import(t.Context(), piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish(t, im)
+	if m := r.st.Metrics(); m.SegmentsOnDisk < m.SegmentsInMemory {
+		t.Fatalf("it fits into memory: %d segments are there, %d are not", m.SegmentsInMemory, m.SegmentsOnDisk)
+	}
+	adopt(t, r.st, im)
+	if keys, _ := r.st.Count(0); keys != records {
+		t.Fatalf("%d keys, want %d", keys, records)
+	}
+	r.end()
+}
+
 func TestAnImportFindsTheRoomInTheIndexThatItWasToExpect(t *testing.T) {
 	const records = 100_000
 	dev := device.NewMemory()

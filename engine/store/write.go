@@ -7,6 +7,7 @@ import (
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/invariant"
 )
 
 // MaxValueBytes is the largest value.
@@ -154,6 +155,9 @@ func (ss *Session) insert(k *Key, e *entry, pr *index.Probe) Status {
 // replace appends e and makes it the entry in place of old.
 func (ss *Session) replace(k *Key, e *entry, pr *index.Probe, old record.Ptr, ver uint64) Status {
 	e.Version = ss.st.following(k, ver)
+	if invariant.Enabled {
+		invariant.Check(e.Version > ver, "version %d of a record follows %d", e.Version, ver)
+	}
 	at := pr.Address()
 	st := ss.publish(k, e, func(a record.Address) bool { return ss.st.ix.Update(pr, a) })
 	if st != OK {
