@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // A closed replica on disk is a file: the segment's bytes up to its closing seal, then a
@@ -24,7 +25,7 @@ const (
 	footerMagic = "OSTRORP1"
 	footerBytes = 52
 	// copyStep is how many bytes are written at a time.
-	copyStep = 256 << 10
+	copyStep = background.Piece
 )
 
 // replicaName is the file of a replica in the backup's directory.
@@ -75,7 +76,7 @@ func readFooter(f *os.File, log record.LogID, id record.SegmentID) (version uint
 
 // writeReplica writes a replica's file under a temporary name and syncs it. The
 // sum is checked on the way: what is stored is what was meant.
-func writeReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, bytes []byte) (tmp string, err error) {
+func writeReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, bytes []byte, between func()) (tmp string, err error) {
 	f, err := os.CreateTemp(dir, replicaName(log, id)+"-*"+tmpSuffix)
 	if err != nil {
 		return "", err
@@ -85,6 +86,7 @@ func writeReplica(dir string, log record.LogID, id record.SegmentID, version uin
 		piece := bytes[at:min(at+copyStep, len(bytes))]
 		sum = crc32.Update(sum, castagnoli, piece)
 		_, err = f.Write(piece)
+		between()
 	}
 	if err == nil && sum != c.Sum {
 		err = fmt.Errorf("%w: its bytes changed in memory", ErrCorrupt)

@@ -154,7 +154,7 @@ func (b *Backup) flush(r *replica) (err error) {
 		return nil
 	}
 	begin := time.Now()
-	tmp, err := writeReplica(b.dir("replicas"), r.log.id, r.segment, h.info.Version, h.closing, h.bytes)
+	tmp, err := writeReplica(b.dir("replicas"), r.log.id, r.segment, h.info.Version, h.closing, h.bytes, b.breathe)
 	h.release()
 	if err != nil {
 		return err
@@ -200,5 +200,12 @@ func (r *replica) markCorrupt(why error) {
 	l.b.o.Log.Error("a replica is corrupt; its primary will be told to make another", "log", nameOf(l.id), "segment", uint64(r.segment), "error", why)
 	if l.b.o.Corrupt != nil {
 		l.b.o.Corrupt(l.id, r.segment)
+	}
+}
+
+// breathe leaves core and disk to others for a moment, unless others wait for buffers.
+func (b *Backup) breathe() {
+	if !b.pool.pressed() {
+		background.Breathe()
 	}
 }

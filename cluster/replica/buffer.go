@@ -11,6 +11,7 @@ import (
 
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/ring"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // buffer is a file, mapped, that holds one open or just closed replica.
@@ -40,7 +41,7 @@ const zeroStep = 64 << 10
 
 // populateStep is how many bytes are asked for at a time: the kernel holds the
 // address space's lock meanwhile.
-const populateStep = 1 << 20
+const populateStep = background.Piece
 
 // createBuffer makes a file of zeroes on the disk and in memory.
 func createBuffer(path string, segmentBytes uint32) (*buffer, error) {
@@ -132,7 +133,7 @@ func (b *buffer) store(h bufferHeader, sync bool) error {
 // nothing of it is left to be written there.
 func (b *buffer) zero() error {
 	fd, n := int(b.file.Fd()), int64(len(b.data()))
-	err := unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, dataOffset, n)
+	err := punch(fd, dataOffset, n)
 	if err == nil {
 		err = reserve(b.file, dataOffset+n)
 	}
@@ -142,6 +143,14 @@ func (b *buffer) zero() error {
 	case unix.EOPNOTSUPP, unix.ENOSYS, unix.EINTR:
 		b.clear()
 		err = nil
+	}
+	return err
+}
+
+// punch takes n bytes of a file away, piece by piece.
+func punch(fd int, from, n int64) (err error) {
+	for at := int64(0); at < n && err == nil; at += 4 * background.Piece {
+		err = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from+at, min(4*background.Piece, n-at))
 	}
 	return err
 }

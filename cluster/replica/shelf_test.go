@@ -18,7 +18,7 @@ func onDisk(t *testing.T, id record.SegmentID) held {
 		bytes[i] = byte(i) ^ byte(id)
 	}
 	c := Closing{End: uint32(len(bytes)), Sum: Sum(bytes), Batch: 7}
-	path, err := writeReplica(t.TempDir(), 1, id, 1, c, bytes)
+	path, err := writeReplica(t.TempDir(), 1, id, 1, c, bytes, func() {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // onFd runs act on f's descriptor, which cannot be closed meanwhile, again if a
@@ -42,7 +44,7 @@ func reserve(f *os.File, bytes int64) error {
 	return writeZeros(f, bytes)
 }
 
-var zeros [256 << 10]byte
+var zeros [background.Piece]byte
 
 func writeZeros(f *os.File, bytes int64) error {
 	for off := int64(0); off < bytes; {
@@ -128,7 +130,7 @@ func mapOnly(f *os.File, size int64, writable bool) (m []byte, err error) {
 
 // populateStep bounds one system call, for the kernel holds the address space's
 // lock during it.
-const populateStep = 1 << 20
+const populateStep = background.Piece
 
 // populate faults all pages in. Kernels before 5.14 cannot be asked to, so the
 // pages are touched.

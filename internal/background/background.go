@@ -3,7 +3,10 @@
 // kernel lets wait while others have work to do.
 package background
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
 // Quiet moves the calling goroutine to a thread of its own with low priority,
 // for as long as the goroutine lives. On a busy machine it may be off its core for
@@ -37,3 +40,13 @@ func Aloud(f func()) {
 	}()
 	<-done
 }
+
+// Piece is how many bytes bulk work moves at a time: kernels that are not preempted in the middle of a system
+// call let nobody else on the core until it ends.
+const Piece = 64 << 10
+
+// Breathe is for quiet work between two pieces: whoever waits for the core or for the disk goes first.
+func Breathe() { time.Sleep(breath) }
+
+// breath spreads the copying of a segment over some hundred milliseconds.
+const breath = 500 * time.Microsecond
