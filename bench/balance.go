@@ -175,14 +175,14 @@ func (s *balanceScene) run(ctx context.Context, p *progress, out *balanceOutcome
 	if err := s.follow(ctx, p, ended, out); err != nil {
 		return err
 	}
+	last := time.Since(r.began)
 	stop()
 	if err := <-ended; err != nil {
 		return err
 	}
 	out.Errors, out.Late = seen.errors, seen.late
-	out.First = stretchOf(seen.trail, time.Second, 4*time.Second, [2]time.Duration{}, [2]time.Duration{})
-	last := time.Since(r.began)
-	out.Last = stretchOf(seen.trail, last-s.f.quiet, last, [2]time.Duration{}, [2]time.Duration{})
+	out.First = stretchOf(seen.trail, span{from: time.Second, to: 4 * time.Second})
+	out.Last = stretchOf(seen.trail, span{from: last - s.f.quiet, to: last})
 	return nil
 }
 

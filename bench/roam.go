@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +40,8 @@ type roamer struct {
 	rng   *rand.Rand
 
 	began  time.Time
-	trail  []roamPoint
+	trail  roamTrail
+	open   int // operations that were sent, or wait to be, and have no answer
 	moved  int64
 	asked  int64
 	errors map[string]int64
@@ -63,6 +65,20 @@ type roamOp struct {
 // roamPoint is one that was answered.
 type roamPoint struct{ at, took time.Duration }
 
+// roamTrail is all that were. It grows by pieces: a slice that doubles would be copied in the middle of what is measured.
+type roamTrail [][]roamPoint
+
+const trailPiece = 1 << 14
+
+func (t *roamTrail) add(p roamPoint) {
+	last := len(*t) - 1
+	if last < 0 || len((*t)[last]) == trailPiece {
+		*t = append(*t, make([]roamPoint, 0, trailPiece))
+		last++
+	}
+	(*t)[last] = append((*t)[last], p)
+}
+
 type roamConn struct {
 	fd    int
 	node  int
@@ -78,7 +94,7 @@ type roamTotal struct {
 	trail        []roamPoint
 	moved, asked int64
 	errors       map[string]int64
-	late         int
+	late         int // operations that were due and not answered within the patience after the end
 }
 
 // newRoamer connects to all nodes. slots tells at first who owns each.
@@ -151,12 +167,17 @@ func (r *roamer) run(ctx context.Context, perSecond float64, writes float64) (ro
 			return roamTotal{}, err
 		}
 	}
-	t := roamTotal{trail: r.trail, moved: r.moved, asked: r.asked, errors: r.errors}
-	for i := range r.nodes {
-		t.late += len(r.nodes[i].waiting)
+	// Who was due is waited for: else what is slowest would be left out.
+	for until := time.Now().Add(roamPatience); r.open > 0 && time.Now().Before(until); {
+		if err := r.wait(events, 10*time.Millisecond); err != nil {
+			return roamTotal{}, err
+		}
 	}
-	return t, nil
+	return roamTotal{trail: slices.Concat(r.trail...), moved: r.moved, asked: r.asked, errors: r.errors, late: r.open}, nil
 }
+
+// roamPatience is how long answers are waited for when no more operations are due.
+const roamPatience = 10 * time.Second
 
 // saturate gives an operation to as many connections as one node has: the load is on one node at first.
 func (r *roamer) saturate(now time.Time, writes float64) {
@@ -177,7 +198,10 @@ func (r *roamer) ownerOf(id uint32) uint8 {
 }
 
 // place sends an operation to the owner of its key, or has it wait there.
-func (r *roamer) place(op roamOp) { r.placeAt(int(r.ownerOf(op.id)), op) }
+func (r *roamer) place(op roamOp) {
+	r.open++
+	r.placeAt(int(r.ownerOf(op.id)), op)
+}
 
 func (r *roamer) placeAt(node int, op roamOp) {
 	n := &r.nodes[node]
@@ -292,20 +316,26 @@ func (r *roamer) answered(c *roamConn) {
 		fallthrough
 	default:
 		now := time.Now()
-		r.trail = append(r.trail, roamPoint{now.Sub(r.began), now.Sub(op.due)})
+		r.trail.add(roamPoint{now.Sub(r.began), now.Sub(op.due)})
+		r.open--
 	}
 	n := &r.nodes[c.node]
 	n.idle = append(n.idle, c)
-	if len(n.waiting) > 0 {
+	r.sendWaiting(c.node)
+}
+
+// sendWaiting lets operations go that wait at a node, as long as connections are idle. Those whose keys have moved go
+// to where they are now, all of them: nobody may be answered here any more who would look for them.
+func (r *roamer) sendWaiting(node int) {
+	n := &r.nodes[node]
+	for len(n.waiting) > 0 && len(n.idle) > 0 {
 		next := n.waiting[0]
 		n.waiting = n.waiting[1:]
-		n.idle = n.idle[:len(n.idle)-1]
-		if now := int(r.ownerOf(next.id)); now != c.node && !next.ask {
-			n.idle = append(n.idle, c)
-			r.placeAt(now, next)
-			return
+		at := node
+		if !next.ask {
+			at = int(r.ownerOf(next.id))
 		}
-		r.send(c, next)
+		r.placeAt(at, next)
 	}
 }
 

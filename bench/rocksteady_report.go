@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/ostrodb/ostro/bench/plot"
 )
 
 // steadyOutcome is what `ostro bench rocksteady` found.
@@ -14,101 +12,37 @@ type steadyOutcome struct {
 	ValueBytes int           `json:"value_bytes"`
 	Rounds     []steadyRound `json:"rounds"`
 	Ends       []endsAlone   `json:"ends_alone,omitempty"`
+	Verdicts   []verdict     `json:"verdicts"`
 }
 
 // steadyRound is one migration.
 type steadyRound struct {
-	System     string           `json:"system"`
-	Mode       string           `json:"mode"`
-	Skew       float64          `json:"skew"`
-	Load       int              `json:"load_percent"`
-	Round      int              `json:"round"`
-	Offered    float64          `json:"offered_ops_per_second"`
-	Moved      uint64           `json:"records_moved"`
-	Bytes      int64            `json:"bytes_moved"` // keys and values
-	Served     time.Duration    `json:"served_ns"`   // from its beginning until all records are at the target
-	Took       time.Duration    `json:"took_ns"`     // from its beginning to its end: the target's copies are safe
-	Wall       time.Duration    `json:"wall_ns"`     // from the wish to its end
-	Calm       stretch          `json:"calm"`
-	During     stretch          `json:"during"`
-	Series     []seriesPoint    `json:"series"`
-	Redirected int64            `json:"redirected"`
-	Late       int              `json:"late"` // operations that were due and never sent
-	Errors     map[string]int64 `json:"errors,omitempty"`
-	Failed     string           `json:"failed,omitempty"`
-}
+	System  string        `json:"system"`
+	Mode    string        `json:"mode"`
+	Skew    float64       `json:"skew"`
+	Load    int           `json:"load_percent"`
+	Round   int           `json:"round"`
+	Offered float64       `json:"offered_ops_per_second"`
+	Moved   uint64        `json:"records_moved"`
+	Bytes   int64         `json:"bytes_moved"` // keys and values
+	Served  time.Duration `json:"served_ns"`   // from its beginning until all records are at the target
+	Took    time.Duration `json:"took_ns"`     // from its beginning to its end: the target's copies are safe
+	Wall    time.Duration `json:"wall_ns"`     // from the wish to its end
+	Partial bool          `json:"partial,omitempty"`
+	// Calm is Before and After together; Aftermath is what lies between the end and After.
+	Calm      stretch `json:"calm"`
+	Before    stretch `json:"before"`
+	During    stretch `json:"during"`
+	Aftermath stretch `json:"aftermath"`
+	After     stretch `json:"after"`
 
-// stretch is what clients saw for a while.
-type stretch struct {
-	Seconds float64       `json:"seconds"`
-	Ops     float64       `json:"ops_per_second"`
-	P50     time.Duration `json:"p50_ns"`
-	P99     time.Duration `json:"p99_ns"`
-	P999    time.Duration `json:"p999_ns"`
-	Max     time.Duration `json:"max_ns"`
-	// Silence is the longest time in which nobody got an answer.
-	Silence time.Duration `json:"silence_ns"`
-	// CPU of source and target, in cores.
-	CPU [2]float64 `json:"cpu_cores"`
-}
-
-// seriesPoint is a tenth of a second. At is since the migration began.
-type seriesPoint struct {
-	At   float64       `json:"at_seconds"`
-	Ops  float64       `json:"ops_per_second"`
-	P50  time.Duration `json:"p50_ns"`
-	P999 time.Duration `json:"p999_ns"`
-}
-
-// stretchOf sums up what was answered between two moments.
-func stretchOf(trail []roamPoint, from, to time.Duration, before, after [2]time.Duration) stretch {
-	var took []time.Duration
-	var silence time.Duration
-	last := from
-	for _, p := range between(trail, from, to) {
-		took = append(took, p.took)
-		silence, last = max(silence, p.at-last), p.at
-	}
-	slices.Sort(took)
-	s := stretch{
-		Seconds: (to - from).Seconds(), Silence: max(silence, to-last),
-		P50: quantile(took, 0.5), P99: quantile(took, 0.99), P999: quantile(took, 0.999), Max: quantile(took, 1),
-	}
-	s.Ops = float64(len(took)) / s.Seconds
-	for i := range s.CPU {
-		s.CPU[i] = (after[i] - before[i]).Seconds() / s.Seconds
-	}
-	return s
-}
-
-// quantile is of sorted values; 0 if there are none.
-func quantile(sorted []time.Duration, share float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(share*float64(len(sorted))))]
-}
-
-const seriesStep = 100 * time.Millisecond
-
-// seriesOf cuts what was answered into tenths of a second.
-func seriesOf(trail []roamPoint, began, moves, over time.Time) (all []seriesPoint) {
-	origin := moves.Sub(began)
-	end := over.Sub(began) + cooled
-	for from := time.Duration(0); from+seriesStep <= end; from += seriesStep {
-		s := stretchOf(between(trail, from, from+seriesStep), from, from+seriesStep, [2]time.Duration{}, [2]time.Duration{})
-		all = append(all, seriesPoint{(from - origin).Seconds(), s.Ops, s.P50, s.P999})
-	}
-	return all
-}
-
-// between is a part of a trail, which is in order.
-func between(trail []roamPoint, from, to time.Duration) []roamPoint {
-	find := func(at time.Duration) int {
-		i, _ := slices.BinarySearchFunc(trail, at, func(p roamPoint, at time.Duration) int { return int(p.at - at) })
-		return i
-	}
-	return trail[find(from):find(to)]
+	PriorityPulls int64            `json:"priority_pulls"`
+	PriorityKeys  int64            `json:"priority_keys"`
+	Redirected    int64            `json:"redirected"`
+	Late          int              `json:"late"` // operations that were due and got no answer
+	Errors        map[string]int64 `json:"errors,omitempty"`
+	Failed        string           `json:"failed,omitempty"`
+	Series        []seriesPoint    `json:"series"`
 }
 
 // rate is in megabytes a second, until all records are at the target.
@@ -117,91 +51,107 @@ func (r steadyRound) rate() float64 { return float64(r.Bytes) / 1e6 / r.Served.S
 // safe is the rate until the copies of the target are safe.
 func (r steadyRound) safe() float64 { return float64(r.Bytes) / 1e6 / r.Took.Seconds() }
 
-func (r steadyRound) tail() float64 { return float64(r.During.P999) / float64(r.Calm.P999) }
+func (r steadyRound) tail() float64  { return float64(r.During.P999) / float64(r.Calm.P999) }
+func (r steadyRound) quiet() float64 { return float64(r.During.Silence) / float64(r.Calm.Silence) }
+
+// load is what was offered, in percent of the most.
+func (r steadyRound) load() string { return fmt.Sprintf("%d%%", r.Load) }
+
+// failures is how many operations got an error, or no answer.
+func (r steadyRound) failures() (n int64) {
+	for _, c := range r.Errors {
+		n += c
+	}
+	return n + int64(r.Late)
+}
 
 func (o *steadyOutcome) tables() []table {
-	t := table{
-		title: fmt.Sprintf("Half of %s records of %d B moves (calm → meanwhile)", grouped(int64(o.Records)), 30+o.ValueBytes),
-		names: 5,
-		head: []string{
-			"system", "mode", "skew", "load", "round", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "p99.9 ratio",
-			"longest", "silence", "CPU source", "CPU target", "errors",
-		},
-	}
-	both := func(a, b string) string { return a + " → " + b }
-	for _, r := range o.Rounds {
-		if r.Failed != "" {
-			t.add(r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round), "failed: "+firstLine(r.Failed), "", "", "", "", "", "", "", "", "", "", "", "", "")
-			continue
-		}
-		a, b := r.Calm, r.During
-		t.add(r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
-			decimals(r.rate(), 1), decimals(r.safe(), 1),
-			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
-			both(short(a.Max), short(b.Max)), both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
-			fmt.Sprint(r.failures()))
-	}
-	all := []table{t}
+	all := []table{o.roundsTable()}
 	if s := o.summary(); len(s.rows) > 0 {
 		all = append(all, s)
 	}
 	if len(o.Ends) > 0 {
 		all = append(all, endsTable(o.Ends))
 	}
-	return all
+	return append(all, verdictsTable(o.Verdicts))
 }
 
-// load is what was offered, in percent of the most.
-func (r steadyRound) load() string { return fmt.Sprintf("%d%%", r.Load) }
-
-// failures is how many operations got an error.
-func (r steadyRound) failures() (n int64) {
-	for _, c := range r.Errors {
-		n += c
-	}
-	return n
-}
-
-// summary has the medians of each case, beside Redis'.
-func (o *steadyOutcome) summary() table {
+func (o *steadyOutcome) roundsTable() table {
 	t := table{
-		title: "Medians of the rounds",
-		names: 4,
-		head:  []string{"system", "mode", "skew", "load", "MB/s", "safe MB/s", "of Redis", "p50", "p99.9", "p50 ratio", "p99.9 ratio", "longest"},
+		title: fmt.Sprintf("Half of %s records of %d B moves (calm → meanwhile; CPU in cores)", grouped(int64(o.Records)), 30+o.ValueBytes),
+		names: 5,
+		head: []string{
+			"system", "mode", "skew", "load", "round", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
+			"silence", "CPU source", "CPU target", "priority pulls", "keys", "errors",
+		},
 	}
-	redis := map[int]float64{}
-	for _, g := range o.groups() {
-		if g[0].System == "redis" {
-			redis[g[0].Load] = medianOf(g, steadyRound.rate)
+	both := func(a, b string) string { return a + " → " + b }
+	for _, r := range o.Rounds {
+		names := []string{r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round)}
+		if r.Failed != "" {
+			row := append(names, "failed: "+firstLine(r.Failed))
+			t.add(append(row, make([]string, len(t.head)-len(row))...)...)
+			continue
 		}
-	}
-	of := func(f func(steadyRound) time.Duration) func(steadyRound) float64 {
-		return func(r steadyRound) float64 { return float64(f(r)) }
-	}
-	for _, g := range o.groups() {
-		ratio := "-"
-		if its := redis[g[0].Load]; its > 0 {
-			ratio = times(medianOf(g, steadyRound.safe) / its)
-		}
-		p50 := medianOf(g, of(func(r steadyRound) time.Duration { return r.During.P50 }))
-		p999 := medianOf(g, of(func(r steadyRound) time.Duration { return r.During.P999 }))
-		longest := medianOf(g, of(func(r steadyRound) time.Duration { return r.During.Max }))
-		t.add(g[0].System, g[0].Mode, decimals(g[0].Skew, 2), g[0].load(), decimals(medianOf(g, steadyRound.rate), 1), decimals(medianOf(g, steadyRound.safe), 1), ratio,
-			short(time.Duration(p50)), short(time.Duration(p999)),
-			times(medianOf(g, func(r steadyRound) float64 { return float64(r.During.P50) / float64(r.Calm.P50) })), times(medianOf(g, steadyRound.tail)),
-			short(time.Duration(longest)))
+		a, b := r.Calm, r.During
+		t.add(append(names, grouped(int64(r.Moved)), short(r.Served), short(r.Took),
+			decimals(r.rate(), 1), decimals(r.safe(), 1),
+			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
+			both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
+			grouped(r.PriorityPulls), grouped(r.PriorityKeys), fmt.Sprint(r.failures()))...)
 	}
 	return t
 }
 
-// groups are the rounds of each case that did not fail, in order.
+// paperRates are Rocksteady's, in MB/s, Figure 2.9.
+var paperRates = map[string]string{"async": "758", "none": "904", "late": "549"}
+
+// summary has the medians of each case, beside Redis' and the paper's.
+func (o *steadyOutcome) summary() table {
+	t := table{
+		title: "Medians of the rounds",
+		names: 4,
+		head:  []string{"system", "mode", "skew", "load", "rounds", "MB/s", "paper", "safe MB/s", "of Redis", "p50", "p99.9", "p50 ratio", "p99.9 ratio", "p50 after", "longest", "CPU source", "CPU target"},
+	}
+	groups := o.groups()
+	redis := map[int]float64{}
+	for _, g := range groups {
+		if g[0].System == "redis" {
+			redis[g[0].Load] = medianOf(g, steadyRound.safe)
+		}
+	}
+	for _, g := range groups {
+		ratio, paper := "-", "-"
+		if its := redis[g[0].Load]; its > 0 {
+			ratio = times(medianOf(g, steadyRound.safe) / its)
+		}
+		if text, known := paperRates[g[0].Mode]; known && g[0].Skew == usualSkew {
+			paper = text
+		}
+		of := func(f func(steadyRound) time.Duration) string {
+			return short(time.Duration(medianOf(g, func(r steadyRound) float64 { return float64(f(r)) })))
+		}
+		t.add(g[0].System, g[0].Mode, decimals(g[0].Skew, 2), g[0].load(), fmt.Sprint(len(g)),
+			decimals(medianOf(g, steadyRound.rate), 1), paper, decimals(medianOf(g, steadyRound.safe), 1), ratio,
+			of(func(r steadyRound) time.Duration { return r.During.P50 }), of(func(r steadyRound) time.Duration { return r.During.P999 }),
+			times(medianOf(g, func(r steadyRound) float64 { return float64(r.During.P50) / float64(r.Calm.P50) })), times(medianOf(g, steadyRound.tail)),
+			of(func(r steadyRound) time.Duration { return r.After.P50 }), of(func(r steadyRound) time.Duration { return r.During.Max }),
+			decimals(medianOf(g, func(r steadyRound) float64 { return r.During.CPU[0] }), 2), decimals(medianOf(g, func(r steadyRound) float64 { return r.During.CPU[1] }), 2))
+	}
+	return t
+}
+
+// groups are the rounds of each case that did not fail, in the order in which they first came.
 func (o *steadyOutcome) groups() (all [][]steadyRound) {
 	for _, r := range o.Rounds {
 		if r.Failed != "" {
 			continue
 		}
-		if n := len(all); n > 0 && all[n-1][0].System == r.System && all[n-1][0].Mode == r.Mode && all[n-1][0].Skew == r.Skew && all[n-1][0].Load == r.Load {
-			all[n-1] = append(all[n-1], r)
+		same := func(g []steadyRound) bool {
+			return g[0].System == r.System && g[0].Mode == r.Mode && g[0].Skew == r.Skew && g[0].Load == r.Load
+		}
+		if i := slices.IndexFunc(all, same); i >= 0 {
+			all[i] = append(all[i], r)
 			continue
 		}
 		all = append(all, []steadyRound{r})
@@ -209,38 +159,32 @@ func (o *steadyOutcome) groups() (all [][]steadyRound) {
 	return all
 }
 
+// fewSamples is from where on a 99.9th percentile is that of ten operations.
+const fewSamples = 10_000
+
 func (o *steadyOutcome) notes() []string {
 	notes := []string{
 		"source, target, third node, etcd and clients share the cores; Ostro keeps three copies of everything, Redis one",
 		"MB/s counts keys and values, from the transfer of ownership until all records are at the target, and until its copies are safe (Ostro), or as long as redis-cli runs (Redis); of Redis: until all is safe",
-		"calm is before each migration; silence is the longest time in which no client got an answer",
-		"latencies count from when an operation was due, redirections included; every record was read back at the end",
+		"calm is before and after each migration, together; silence is the longest time in which no client got an answer",
+		"latencies count from when an operation was due, redirections included, and belong to the time in which it was due; every record was read back at the end",
+		"back and forth: every second migration concentrates the load on one node again",
 	}
 	for _, r := range o.Rounds {
+		where := fmt.Sprintf("%s, %s, skew %g, load %s, round %d", r.System, r.Mode, r.Skew, r.load(), r.Round)
 		for text, n := range r.Errors {
-			notes = append(notes, fmt.Sprintf("%s, %s, skew %g, round %d: %d times %q", r.System, r.Mode, r.Skew, r.Round, n, text))
+			notes = append(notes, fmt.Sprintf("%s: %d times %q", where, n, text))
+		}
+		if r.Late > 0 {
+			notes = append(notes, fmt.Sprintf("%s: %d operations got no answer", where, r.Late))
+		}
+		if r.Partial {
+			notes = append(notes, where+": it was broken off when its time was over, and its records were not read back; the rate is of what it had moved")
+		}
+		if few := min(r.During.Samples, r.Calm.Samples); r.Failed == "" && few < fewSamples {
+			notes = append(notes, fmt.Sprintf("%s: %d operations are too few for a 99.9th percentile: more --records or a higher load would do", where, few))
 		}
 	}
+	slices.Sort(notes[5:])
 	return notes
-}
-
-// chart shows the 99.9th percentile over time of the first round of each system.
-func (o *steadyOutcome) chart(where string) []byte {
-	c := plot.Lines{
-		Title: "p99.9 of clients while half of a node's records moves", Subtitle: where,
-		XLabel: "seconds", YLabel: "ms",
-	}
-	seen := map[string]bool{}
-	for _, r := range o.Rounds {
-		if r.Failed != "" || seen[r.System] {
-			continue
-		}
-		seen[r.System] = true
-		tail := plot.Curve{Name: r.System + ", " + r.Mode}
-		for _, p := range r.Series {
-			tail.X, tail.Y = append(tail.X, p.At-r.Series[0].At), append(tail.Y, float64(p.P999)/1e6)
-		}
-		c.Curves = append(c.Curves, tail)
-	}
-	return c.SVG()
 }

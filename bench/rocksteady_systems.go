@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,13 @@ type steadySystem struct {
 	name  string
 	addrs []string
 	pids  []int
-	move  func(context.Context, meta.MigrationOptions) (moveResult, error)
+	move  func(context.Context, meta.MigrationOptions) moveResult
+	// settled returns when nothing that the last migration caused goes on any more, as far as that is known.
+	settled func(context.Context) error
+	// pulls is how many priority pulls there have been, and of how many keys.
+	pulls func(context.Context) ([2]int64, error)
 	stop  func()
+	torn  bool // a migration was broken off
 }
 
 // moveResult is what a migration moved.
@@ -27,6 +33,8 @@ type moveResult struct {
 	records uint64
 	served  time.Duration // from its beginning until all records were at the target, which then serves them alone
 	took    time.Duration // from its beginning to its end, as the system tells it
+	partial bool          // its time was over, and this is what it had moved by then
+	err     error
 }
 
 // cpu is the time that source and target have run so far.
@@ -63,32 +71,83 @@ func steadyOstro(ctx context.Context, f rocksteadyFlags) (*steadySystem, error) 
 	}
 	a, b := view.NodeID(c.Nodes[0].ID), view.NodeID(c.Nodes[1].ID)
 	half := w.cache.Snapshot().Map.Ranges(a).Share(0.5)
-	s.move = func(ctx context.Context, o meta.MigrationOptions) (moveResult, error) {
-		m, err := w.migrate(ctx, a, b, half, o)
-		if err == nil {
+	s.move = func(ctx context.Context, o meta.MigrationOptions) moveResult {
+		m := w.migrate(ctx, a, b, half, o)
+		if m.err == nil {
 			a, b = b, a // The next one goes back.
 		}
-		return m, err
+		return m
 	}
+	s.settled = func(ctx context.Context) error { return w.dropped(ctx, a, b) }
+	s.pulls = func(ctx context.Context) ([2]int64, error) { return pullsOf(ctx, c.Nodes) }
 	return s, nil
 }
 
-// migrate moves ranges and waits until that has ended.
-func (w *watcher) migrate(ctx context.Context, from, to view.NodeID, ranges view.Ranges, o meta.MigrationOptions) (moveResult, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+// settlePatience is how long nodes may take to drop what they have given away.
+const settlePatience = 10 * time.Second
+
+// dropped waits until nodes have dropped what they had given away.
+func (w *watcher) dropped(ctx context.Context, nodes ...view.NodeID) error {
+	waiting, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
+	_, _ = w.cache.Wait(waiting, func(s *meta.Snapshot) bool { // If it takes longer, that is measured.
+		return !slices.ContainsFunc(nodes, func(n view.NodeID) bool { return len(s.Logs[s.Nodes[n].Log].Leaving) > 0 })
+	})
+	return ctx.Err()
+}
+
+// pullsOf sums up priority pulls of all nodes, and their keys.
+func pullsOf(ctx context.Context, nodes []devNode) (sum [2]int64, err error) {
+	for _, n := range nodes {
+		figures, err := readMetrics(ctx, n.Admin)
+		if err != nil {
+			return sum, fmt.Errorf("metrics of %s: %w", n.ID, err)
+		}
+		sum[0] += int64(figures["ostro_migrate_priority_pulls_total"])
+		sum[1] += int64(figures["ostro_migrate_priority_keys_total"])
+	}
+	return sum, nil
+}
+
+// moveLimit is how long a migration may take; then it is cancelled.
+const moveLimit = 2 * time.Minute
+
+// migrate moves ranges and waits until that has ended.
+func (w *watcher) migrate(ctx context.Context, from, to view.NodeID, ranges view.Ranges, o meta.MigrationOptions) moveResult {
 	m, err := w.store.Migrate(ctx, meta.MigrationRequest{Source: from, Target: to, Ranges: ranges, Options: o})
 	if err != nil {
-		return moveResult{}, err
+		return moveResult{err: err}
 	}
-	s, err := w.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.ID].Stage.Ended() })
+	ended := func(s *meta.Snapshot) bool { return s.Migrations[m.ID].Stage.Ended() }
+	waiting, cancel := context.WithTimeout(ctx, moveLimit)
+	defer cancel()
+	s, err := w.cache.Wait(waiting, ended)
+	if err != nil && ctx.Err() == nil {
+		return moveResult{err: w.giveUp(ctx, m.ID, ended)}
+	}
 	if err != nil {
-		return moveResult{}, fmt.Errorf("wait for migration %d: %w", m.ID, err)
+		return moveResult{err: fmt.Errorf("wait for migration %d: %w", m.ID, err)}
 	}
 	if m = s.Migrations[m.ID]; m.Stage != meta.Done {
-		return moveResult{}, fmt.Errorf("migration %d is %s: %s", m.ID, m.Stage, m.Why)
+		return moveResult{err: fmt.Errorf("migration %d is %s: %s", m.ID, m.Stage, m.Why)}
 	}
-	return moveResult{uint64(m.Records), m.Served.Sub(m.Began), m.Ended.Sub(m.Began)}, nil
+	r := moveResult{records: uint64(m.Records), took: m.Ended.Sub(m.Began)}
+	r.served = r.took // With late ownership the target serves when all is safe.
+	if !m.Served.IsZero() {
+		r.served = m.Served.Sub(m.Began)
+	}
+	return r
+}
+
+// giveUp has the ranges return to where they were.
+func (w *watcher) giveUp(ctx context.Context, id uint64, ended func(*meta.Snapshot) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, moveLimit)
+	defer cancel()
+	err := w.store.CancelMigration(ctx, id)
+	if err == nil {
+		_, err = w.cache.Wait(ctx, ended)
+	}
+	return errors.Join(fmt.Errorf("migration %d was not over within %v, and was cancelled", id, moveLimit), err)
 }
 
 func steadyRedis(ctx context.Context, f rocksteadyFlags) (*steadySystem, error) {
@@ -102,21 +161,32 @@ func steadyRedis(ctx context.Context, f rocksteadyFlags) (*steadySystem, error) 
 	}
 	from, to := 0, 1
 	half := record.PlaceSlots / steadyNodes / 2
-	s.move = func(ctx context.Context, _ meta.MigrationOptions) (moveResult, error) {
-		had, err := sizeOf(c.nodes[to].Addr)
-		if err != nil {
-			return moveResult{}, err
-		}
-		began := time.Now()
-		if err := c.reshard(ctx, from, to, half); err != nil {
-			return moveResult{}, err
-		}
-		took := time.Since(began)
-		has, err := sizeOf(c.nodes[to].Addr)
-		from, to = to, from
-		return moveResult{has - had, took, took}, err
+	s.settled = func(context.Context) error { return nil }
+	s.pulls = func(context.Context) (none [2]int64, err error) { return none, nil }
+	s.move = func(ctx context.Context, _ meta.MigrationOptions) moveResult {
+		m := c.timed(ctx, from, to, half, f.redisLimit)
+		from, to, s.torn = to, from, s.torn || m.partial || m.err != nil
+		return m
 	}
 	return s, nil
+}
+
+// timed reshards until it is done or the time is over.
+func (c *redisCluster) timed(ctx context.Context, from, to, slots int, limit time.Duration) moveResult {
+	had, err := sizeOf(c.nodes[to].Addr)
+	if err != nil {
+		return moveResult{err: err}
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	began := time.Now()
+	err = c.reshard(bounded, from, to, slots)
+	took := time.Since(began)
+	if late := bounded.Err() != nil && ctx.Err() == nil; err != nil && !late {
+		return moveResult{err: err}
+	}
+	has, sizeErr := sizeOf(c.nodes[to].Addr)
+	return moveResult{records: has - had, served: took, took: took, partial: err != nil, err: sizeErr}
 }
 
 func sizeOf(addr string) (uint64, error) {

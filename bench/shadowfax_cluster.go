@@ -64,8 +64,7 @@ func (c *shadowCluster) give(ctx context.Context, from, to devNode, ranges view.
 	if len(ranges) == 0 {
 		return nil
 	}
-	_, err := c.migrate(ctx, view.NodeID(from.ID), view.NodeID(to.ID), ranges, meta.MigrationOptions{})
-	return err
+	return c.migrate(ctx, view.NodeID(from.ID), view.NodeID(to.ID), ranges, meta.MigrationOptions{}).err
 }
 
 // owned is what a node has, as far as the cluster's metadata tell.

@@ -110,5 +110,5 @@ func (w *crowd) work(ctx context.Context, draw func() uint32, n int) (trail []ro
 // stretch sums up what was answered between two moments.
 func (w *crowd) stretch(from, to time.Time) stretch {
 	a, b := from.Sub(w.began), to.Sub(w.began)
-	return stretchOf(between(w.trail, a, b), a, b, [2]time.Duration{}, [2]time.Duration{})
+	return stretchOf(w.trail, span{from: a, to: b})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,14 +136,23 @@ func (b *balancer) look(ctx context.Context, s *meta.Snapshot) {
 	}
 }
 
-// unsettled tells whether the cluster is about to look different.
+// unsettled tells whether clients' load is about to be carried by others. A migration whose cold records only follow has
+// its load where it will be, and may take long.
 func unsettled(s *meta.Snapshot) bool {
 	for _, m := range s.Migrations {
-		if !m.Stage.Ended() {
+		if !m.Stage.Ended() && !follows(m) {
 			return true
 		}
 	}
 	return len(s.Recoveries)+len(s.Returns) > 0
+}
+
+// follows tells whether nothing but cold records of a migration moves.
+func follows(m meta.Migration) bool { return m.Settling() && !m.Cancel }
+
+// settles tells whether cold records follow to a node or from it.
+func settles(s *meta.Snapshot, n view.NodeID) bool {
+	return slices.ContainsFunc(s.Open(n), follows)
 }
 
 // loads asks all nodes at once. If one does not answer there is no sample.
@@ -171,7 +181,7 @@ func (b *balancer) load(ctx context.Context, s *meta.Snapshot, n view.NodeID) (b
 		return balance.Load{}, err
 	}
 	ops, err := decodeLoad(bulk)
-	return balance.Load{Node: n, Ops: ops, Bytes: float64(answer.Bytes), Links: answer.Links, Hot: answer.Hot, Full: s.Draining(n)}, err
+	return balance.Load{Node: n, Ops: ops, Bytes: float64(answer.Bytes), Links: answer.Links, Hot: answer.Hot, Full: s.Draining(n), Settling: settles(s, n)}, err
 }
 
 // tell writes a decision down when there is news.

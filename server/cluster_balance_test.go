@@ -3,9 +3,37 @@ package server
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/balance"
+	"github.com/ostrodb/ostro/cluster/meta"
 )
+
+func TestWhatOnlySettlesIsNotSaidToMove(t *testing.T) {
+	served := time.Now()
+	for _, c := range []struct {
+		m      meta.Migration
+		moving bool
+	}{
+		{meta.Migration{Stage: meta.Wanted}, true},
+		{meta.Migration{Stage: meta.Moving}, true},
+		{meta.Migration{Stage: meta.Copying}, true},
+		{meta.Migration{Stage: meta.Moving, Served: served}, false},
+		{meta.Migration{Stage: meta.Moving, Served: served, Cancel: true}, true},
+		{meta.Migration{Stage: meta.Returning, Served: served}, true},
+		{meta.Migration{Stage: meta.Done, Served: served}, false},
+	} {
+		s := &meta.Snapshot{Migrations: map[uint64]meta.Migration{1: c.m}}
+		if got := unsettled(s); got != c.moving {
+			t.Errorf("%s, served %v, cancelled %v: moving is %v", c.m.Stage, !c.m.Served.IsZero(), c.m.Cancel, got)
+		}
+		c.m.Source, c.m.Target = "n1", "n2"
+		s.Migrations[1] = c.m
+		if settling := c.m.Settling() && !c.m.Cancel; settles(s, "n1") != settling || settles(s, "n2") != settling || settles(s, "n3") {
+			t.Errorf("%s, served %v, cancelled %v: it settles at the wrong nodes", c.m.Stage, !c.m.Served.IsZero(), c.m.Cancel)
+		}
+	}
+}
 
 func TestLoadsArriveAsTheyWereSent(t *testing.T) {
 	ops := make([]float64, balance.Slots)

@@ -127,6 +127,28 @@ func TestSkewedLoadBecomesEvenAndThenNothingMoves(t *testing.T) {
 	}
 }
 
+// What settles is still counted at its source: to move by it would be to move it twice.
+func TestBytesThatStillFollowAreNotCompared(t *testing.T) {
+	w := newWorld(t, 1, 2, make([]float64, balance.Slots))
+	w.bytes["n1"], w.bytes["n2"] = 8<<30, 1<<30
+	loads := w.loads(false)
+	if p := balance.Make(w.m, loads, balance.Policy{}, balance.Spent{}); len(p.Moves) == 0 {
+		t.Fatalf("bytes at rest are not compared: %s", p.Why)
+	}
+	loads[1].Settling = true
+	if p := balance.Make(w.m, loads, balance.Policy{}, balance.Spent{}); len(p.Moves) > 0 || !strings.Contains(p.Why, "cold records still follow") {
+		t.Errorf("%d moves: %s", len(p.Moves), p.Why)
+	}
+	for slot := range 1000 {
+		w.rates[slot] = 100
+	}
+	loads = w.loads(false)
+	loads[0].Settling, loads[1].Settling = true, true
+	if p := balance.Make(w.m, loads, balance.Policy{}, balance.Spent{}); len(p.Moves) == 0 {
+		t.Errorf("operations are not compared while cold records follow: %s", p.Why)
+	}
+}
+
 func TestNothingMovesForOneSampleOrWhileSomethingMoves(t *testing.T) {
 	rates := make([]float64, balance.Slots)
 	for slot := range 1000 {

@@ -77,6 +77,7 @@ func (j *Judge) note(loads []Load) {
 		at := &j.seen[i]
 		at.Bytes += load.Bytes
 		at.Full, at.Hot, at.Links = load.Full, load.Hot, load.Links
+		at.Settling = at.Settling || load.Settling // Its bytes are of all samples.
 		if len(at.Ops) < len(load.Ops) {
 			at.Ops = append(at.Ops, make([]float64, len(load.Ops)-len(at.Ops))...)
 		}

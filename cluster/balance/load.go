@@ -24,6 +24,8 @@ type Load struct {
 	Hot Hot
 	// Full says that nothing may move to the node: it is being drained, say.
 	Full bool
+	// Settling says that cold records still follow to the node or from it: its Bytes are not what they will be.
+	Settling bool
 }
 
 // node is a node while a plan is made.

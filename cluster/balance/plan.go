@@ -2,6 +2,7 @@ package balance
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
@@ -37,8 +38,7 @@ func Make(m view.Map, loads []Load, p Policy, spent Spent) Plan {
 	}
 	l := measure(m, loads, p)
 	if l == nil {
-		return Plan{Ratio: 1, Expected: 1, Why: fmt.Sprintf(
-			"the cluster is idle: no node carries %.0f operations a second, and none is large", p.MinOps)}
+		return Plan{Ratio: 1, Expected: 1, Why: idle(loads, p)}
 	}
 	n, ratio := l.fullest()
 	plan := Plan{Fullest: n.id, Ratio: ratio, Expected: ratio}
@@ -65,13 +65,30 @@ func Make(m view.Map, loads []Load, p Policy, spent Spent) Plan {
 	return plan
 }
 
-// measure weighs by load, or by bytes if there is little; nil if there is nothing to weigh.
+// idle says why there is nothing to compare.
+func idle(loads []Load, p Policy) string {
+	text := fmt.Sprintf("the cluster is idle: no node carries %.0f operations a second, and ", p.MinOps)
+	if settling(loads) {
+		return text + "cold records still follow to where their ranges are: bytes are compared when they have"
+	}
+	return text + "none is large"
+}
+
+// settling tells whether bytes will lie elsewhere soon.
+func settling(loads []Load) bool {
+	return slices.ContainsFunc(loads, func(l Load) bool { return l.Settling })
+}
+
+// measure weighs by load, or by bytes if there is little and they are at rest; nil if there is nothing to weigh.
 func measure(m view.Map, loads []Load, p Policy) *ledger {
 	l := newLedger(m, loads, byOps)
 	if n, _ := l.fullest(); n.sum >= p.MinOps {
 		l.trigger, l.unit = p.Trigger, "operations"
 		l.links = links(loads)
 		return l
+	}
+	if settling(loads) {
+		return nil
 	}
 	l = newLedger(m, loads, byBytes)
 	if n, _ := l.fullest(); n.sum >= p.SmallBytes {

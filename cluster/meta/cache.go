@@ -128,7 +128,7 @@ func (c *Cache) apply(resp clientv3.WatchResponse) error {
 			raw[key] = e.Kv
 		}
 	}
-	next, err := snapshotOf(raw, resp.Header.Revision)
+	next, err := snapshotOf(raw, resp.Header.Revision, old)
 	if err != nil {
 		return err
 	}

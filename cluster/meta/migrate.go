@@ -49,7 +49,46 @@ func (s *Snapshot) possible(m Migration) error {
 	case s.Draining(m.Target):
 		return fmt.Errorf("%s is being drained: move the ranges to a node that stays", m.Target)
 	}
+	return s.fits(m)
+}
+
+// A migration begins in one transaction, which has the map, the migration and the target's floors: etcd takes 1.5 MB, and
+// every node reads it. A range has some 40 bytes as JSON, and one of the map 65.
+const (
+	// MaxRanges is how many ranges one migration moves at most.
+	MaxRanges = 4096
+	// maxSpans is how many ranges all nodes have together at most.
+	maxSpans = 16384
+)
+
+// fits says why a migration is too finely cut.
+func (s *Snapshot) fits(m Migration) error {
+	if n := len(m.Ranges); n > MaxRanges {
+		return fmt.Errorf("that is %d ranges, and one migration moves %d at most: move some of them at a time, or larger ones", n, MaxRanges)
+	}
+	if cuts := s.cuts(m); cuts > 0 {
+		if n := len(s.Map.Spans()) + cuts; n > maxSpans {
+			return fmt.Errorf("the nodes would have up to %d ranges together, and the metadata have room for %d: move ranges back to their neighbours' owners first", n, maxSpans)
+		}
+	}
 	return nil
+}
+
+// cuts is how many ranges of the map a migration cuts in two.
+func (s *Snapshot) cuts(m Migration) (n int) {
+	first, last := map[record.Place]bool{}, map[record.Place]bool{}
+	for _, r := range s.Map.Ranges(m.Source) {
+		first[r.First], last[r.Last] = true, true
+	}
+	for _, r := range m.Ranges {
+		if !first[r.First] {
+			n++
+		}
+		if !last[r.Last] {
+			n++
+		}
+	}
+	return n
 }
 
 // CancelMigration ends a migration that has not begun, and asks the target of one that has to return

@@ -194,6 +194,9 @@ func (s *Snapshot) migrations(of func(Migration) bool) []Migration {
 // Ready tells whether a migration that is wanted can begin. An error that is ErrNotYet says
 // what it waits for; any other why it never can.
 func (s *Snapshot) Ready(m Migration) error {
+	if err := s.fits(m); err != nil {
+		return err
+	}
 	for _, other := range s.AllMigrations() {
 		if other.ID < m.ID && !other.Stage.Ended() && len(other.Ranges.Intersect(m.Ranges)) > 0 {
 			return fmt.Errorf("%w: migration %d of the same places goes first", ErrNotYet, other.ID)

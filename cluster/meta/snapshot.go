@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -42,6 +43,7 @@ type Snapshot struct {
 	lastTable     record.TableID
 	lastMigration uint64
 	raw           pairs
+	large         map[string]func(*Snapshot) // what large values were decoded to, by key
 }
 
 // Dead returns nodes that own ranges, or are in the middle of a migration, and
@@ -168,8 +170,13 @@ func (p pairs) created(key string) int64 {
 	return 0
 }
 
-// snapshotOf decodes all pairs. Keys that this version does not know are left alone.
-func snapshotOf(raw pairs, revision int64) (*Snapshot, error) {
+// largeBytes is from when on a value is not decoded again that was before. Maps, logs and migrations of thousands of
+// ranges have hundreds of kilobytes, and there is news several times a second while anything moves.
+const largeBytes = 4 << 10
+
+// snapshotOf decodes all pairs, but for what is large and the same in old, which may be nil. Keys that this version
+// does not know are left alone.
+func snapshotOf(raw pairs, revision int64, old *Snapshot) (*Snapshot, error) {
 	s := &Snapshot{
 		Revision: revision,
 		Nodes:    map[view.NodeID]Node{}, Alive: map[view.NodeID]Presence{},
@@ -178,11 +185,14 @@ func snapshotOf(raw pairs, revision int64) (*Snapshot, error) {
 		Marks:      map[view.NodeID]Marks{}, Wishes: map[view.NodeID]Wish{},
 		Progress:   map[record.LogID]map[string]Progress{},
 		Migrations: map[uint64]Migration{}, Returns: map[uint64]Recovery{}, Moves: map[uint64]MigrationProgress{},
-		raw: raw,
+		raw: raw, large: map[string]func(*Snapshot){},
 	}
 	var first int64
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		kv := raw[key]
+		if s.take(key, kv.Value, old) {
+			continue
+		}
 		if err := s.decode(key, kv.Value); err != nil {
 			return nil, fmt.Errorf("read %s from etcd: %w", key, err)
 		}
@@ -194,13 +204,37 @@ func snapshotOf(raw pairs, revision int64) (*Snapshot, error) {
 	return s, nil
 }
 
+// take takes a large value from an older snapshot, if it is the same there. Snapshots never change, so both can have it.
+func (s *Snapshot) take(key string, value []byte, old *Snapshot) bool {
+	if old == nil || len(value) < largeBytes {
+		return false
+	}
+	put, was := old.large[key], old.raw[key]
+	if put == nil || was == nil || !bytes.Equal(was.Value, value) {
+		return false
+	}
+	put(s)
+	s.large[key] = put
+	return true
+}
+
+// keep notes how a value that was decoded gets into later snapshots, if it is large.
+func (s *Snapshot) keep(key string, value []byte, put func(*Snapshot)) {
+	if len(value) >= largeBytes {
+		s.large[key] = put
+	}
+}
+
 func (s *Snapshot) decode(key string, value []byte) error {
 	dir, name := key[:strings.LastIndex(key, "/")+1], view.NodeID(key[strings.LastIndex(key, "/")+1:])
 	switch {
 	case key == keySettings:
 		return json.Unmarshal(value, &s.Settings)
 	case key == keyMap:
-		return json.Unmarshal(value, &s.Map)
+		err := json.Unmarshal(value, &s.Map)
+		m := s.Map
+		s.keep(key, value, func(s *Snapshot) { s.Map = m })
+		return err
 	case key == keyBalancer, key == keyDecision:
 		return s.decodeBalancer(key, value)
 	case key == keyTableCounter:
@@ -208,7 +242,10 @@ func (s *Snapshot) decode(key string, value []byte) error {
 	case key == keyMigrationCounter:
 		return json.Unmarshal(value, &s.lastMigration)
 	case dir == dirMigrations:
-		return into(s.Migrations, value, func(m Migration) uint64 { return m.ID })
+		return into(s.Migrations, value, func(m Migration) uint64 {
+			s.keep(key, value, func(s *Snapshot) { s.Migrations[m.ID] = m })
+			return m.ID
+		})
 	case dir == dirReturns:
 		return into(s.Returns, value, func(r Recovery) uint64 { return r.Return })
 	case dir == dirMoves:
@@ -218,7 +255,10 @@ func (s *Snapshot) decode(key string, value []byte) error {
 	case dir == dirNodes:
 		return into(s.Nodes, value, func(n Node) view.NodeID { return n.ID })
 	case dir == dirLogs:
-		return into(s.Logs, value, func(l Log) record.LogID { return l.ID })
+		return into(s.Logs, value, func(l Log) record.LogID {
+			s.keep(key, value, func(s *Snapshot) { s.Logs[l.ID] = l })
+			return l.ID
+		})
 	case dir == dirTables:
 		return into(s.Tables, value, func(t Table) record.TableID { return t.ID })
 	case dir == dirRecoveries:

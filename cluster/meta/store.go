@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -23,6 +24,7 @@ type Store struct {
 	kv     pairStore
 	prefix string
 	log    *slog.Logger
+	last   atomic.Pointer[Snapshot] // that was read; what is large in it and has not changed is not decoded again
 }
 
 // Open connects to etcd and asks it something, so that a wrong address, certificate or password is
@@ -78,7 +80,11 @@ func (s *Store) Read(ctx context.Context) (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the cluster's metadata from etcd: %w", err)
 	}
-	return snapshotOf(s.pairs(kvs), revision)
+	read, err := snapshotOf(s.pairs(kvs), revision, s.last.Load())
+	if err == nil {
+		s.last.Store(read)
+	}
+	return read, err
 }
 
 // pairStore is what reads and transactions need of etcd.

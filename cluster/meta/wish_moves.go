@@ -3,6 +3,7 @@ package meta
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -14,7 +15,7 @@ import (
 func (t *Term) Migrate(ctx context.Context, why string, moves ...view.Move) (asked int, err error) {
 	err = t.change(ctx, func(e *edit) error {
 		asked = 0
-		for _, move := range moves {
+		for _, move := range inParts(moves) {
 			m := Migration{
 				ID: e.seen.lastMigration + uint64(asked) + 1, Source: move.From, Target: move.To, Ranges: move.Ranges,
 				Options: MigrationOptions{Sample: true}, Stage: Wanted, Why: why, Requested: time.Now().UTC(),
@@ -35,6 +36,16 @@ func (t *Term) Migrate(ctx context.Context, why string, moves ...view.Move) (ask
 		return e.put(keyMigrationCounter, e.seen.lastMigration+uint64(asked))
 	})
 	return asked, err
+}
+
+// inParts cuts moves of more ranges than one migration may have.
+func inParts(moves []view.Move) (all []view.Move) {
+	for _, m := range moves {
+		for part := range slices.Chunk(m.Ranges, MaxRanges) {
+			all = append(all, view.Move{Ranges: part, From: m.From, To: m.To})
+		}
+	}
+	return all
 }
 
 // timely says why a migration that was planned a moment ago makes no sense any more.

@@ -13,10 +13,14 @@ const MethodDiscard = "replica.discard"
 
 // DiscardRequest names open replicas that no copy counts on, as when the primary did
 // not hear in time that they were opened, and asked another backup. Closed ones
-// stay, and so do segments in the roster. It can be repeated.
+// stay. It can be repeated.
+//
+// One may come late: nobody waits for its answer any more, the replica was opened again, and copies count on it.
+// So it drops only what was opened by requests of lower numbers.
 type DiscardRequest struct {
 	Log      record.LogID       `json:"log"`
 	Segments []record.SegmentID `json:"segments"`
+	Number   uint64             `json:"number,omitempty"`
 }
 
 func (b *Backup) onDiscard(_ context.Context, c *peer.Call) (any, []byte, error) {
@@ -31,7 +35,7 @@ func (b *Backup) onDiscard(_ context.Context, c *peer.Call) (any, []byte, error)
 	defer l.mu.Unlock()
 	var errs []error
 	for _, id := range q.Segments {
-		if r := l.replicas[id]; r != nil && r.state != StateClosed {
+		if r := l.replicas[id]; r != nil && r.state != StateClosed && r.opened <= q.Number {
 			errs = append(errs, r.drop())
 		}
 	}

@@ -127,6 +127,7 @@ func (l *copies) open(q *OpenRequest) (a OpenAnswer, err error) {
 	if err != nil {
 		return a, err
 	}
+	r.opened = max(r.opened, q.Number)
 	a.Region, a.Handle, err = l.lend(r)
 	return a, err
 }

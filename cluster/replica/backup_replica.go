@@ -18,6 +18,7 @@ type replica struct {
 	log     *copies
 	segment record.SegmentID
 	version uint64
+	opened  uint64 // the number of the newest request that opened it; 0 if it was found here
 	state   State
 	closing Closing // of a closed one; End of a frozen one
 	frozen  bool    // the log is retired: nothing behind End counts

@@ -98,6 +98,8 @@ type OpenRequest struct {
 	// does not count before Raise, unless it is one that counts already.
 	Creating bool   `json:"creating,omitempty"`
 	Roster   Roster `json:"roster"` // Segment is in it
+	// Number is higher than those of all requests of the log to open or discard that were sent before.
+	Number uint64 `json:"number,omitempty"`
 }
 
 // OpenAnswer says where to write. The replica, and the roster, outlive kill -9

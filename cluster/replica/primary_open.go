@@ -195,7 +195,7 @@ func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.Node
 	}
 	request := OpenRequest{
 		Log: p.source.LogID, Segment: g.id, Version: p.books.raising, Bytes: uint32(len(g.memory)), Creating: how.creating,
-		Roster: p.books.roster(*p.open.Load(), p.water.batch()),
+		Roster: p.books.roster(*p.open.Load(), p.water.batch()), Number: p.strays.number(),
 	}
 	p.mu.Unlock()
 	var answer OpenAnswer

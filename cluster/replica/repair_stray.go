@@ -15,6 +15,7 @@ import (
 type strays struct {
 	news chan struct{}
 	all  map[view.NodeID]map[record.SegmentID]bool // true while a call is under way
+	last uint64                                    // number of a request
 }
 
 func (s *strays) begin() {
@@ -28,6 +29,13 @@ func (s *strays) note(node view.NodeID, id record.SegmentID) {
 	}
 	s.all[node][id] = false
 	poke(s.news)
+}
+
+// number is for a request to open or discard. Later processes of the log have higher ones, as long as the clock is not set back;
+// if it is, strays stay until their segments are dropped. It is called under the primary's mu.
+func (s *strays) number() uint64 {
+	s.last = max(s.last+1, uint64(time.Now().UnixNano()))
+	return s.last
 }
 
 // reuse tells whether a replica may be opened there, and then it is no stray any
@@ -73,13 +81,14 @@ func (p *Primary) discardAt(ctx context.Context, node view.NodeID) (left bool) {
 		p.strays.all[node][id] = true
 		list = append(list, id)
 	}
+	number := p.strays.number()
 	p.mu.Unlock()
 	if len(list) == 0 {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
 	defer cancel()
-	_, err := p.call(ctx, node, MethodDiscard, DiscardRequest{Log: p.source.LogID, Segments: list}, nil, nil)
+	_, err := p.call(ctx, node, MethodDiscard, DiscardRequest{Log: p.source.LogID, Segments: list, Number: number}, nil, nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range list {

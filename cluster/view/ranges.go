@@ -79,8 +79,20 @@ func (s Ranges) Contains(p record.Place) bool {
 	return i < len(s) && s[i].First <= p
 }
 
-// Covers tells whether all of o is in the set.
-func (s Ranges) Covers(o Ranges) bool { return len(o.Subtract(s)) == 0 }
+// Covers tells whether all of o is in the set: each of its ranges then lies in one of the set's.
+func (s Ranges) Covers(o Ranges) bool {
+	return !slices.ContainsFunc(o, func(r Range) bool {
+		near := s.near(r)
+		return len(near) != 1 || near[0].First > r.First || near[0].Last < r.Last
+	})
+}
+
+// near are the ranges of the set that overlap r.
+func (s Ranges) near(r Range) Ranges {
+	from := sort.Search(len(s), func(i int) bool { return s[i].Last >= r.First })
+	to := sort.Search(len(s), func(i int) bool { return s[i].First > r.Last })
+	return s[from:to]
+}
 
 // Equal tells whether both are the same places.
 func (s Ranges) Equal(o Ranges) bool { return slices.Equal(s, o) }

@@ -126,7 +126,7 @@ func (m Map) with(ranges Ranges, to NodeID) Map {
 	taken := map[NodeID]bool{}
 	var spans []Span
 	for _, s := range m.spans {
-		rest := RangesOf(s.Range).Subtract(ranges)
+		rest := RangesOf(s.Range).Subtract(ranges.near(s.Range))
 		if s.Owner != to && !rest.Equal(Ranges{s.Range}) {
 			taken[s.Owner] = true
 		}

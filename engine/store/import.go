@@ -225,7 +225,8 @@ func (is *imports) change(f func([]*Importer) []*Importer) {
 	}
 }
 
-// own tells whether something is imported that is not another store's.
+// own tells whether something is imported that is not another store's. Clients may wait for that; what is another's is
+// served there, and may be copied for hours.
 func (is *imports) own() bool {
 	all := is.open.Load()
 	return all != nil && slices.ContainsFunc(*all, func(im *Importer) bool { return !im.foreign })

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -151,6 +152,28 @@ func TestAnImportThatIsLargerThanMemoryEnds(t *testing.T) {
 	if keys, _ := r.st.Count(0); keys != records {
 		t.Fatalf("%d keys, want %d", keys, records)
 	}
+	r.end()
+}
+
+// A copy of what another store serves may go on for hours: what was taken over from the dead must not be without copies so long.
+func TestAnImportIsAdoptedWhileWhatAnotherOwnsIsCopied(t *testing.T) {
+	rng := rand.New(rand.NewPCG(seedOf(t), 7))
+	e := newEstate(t, rng, false)
+	e.live(400)
+	log := e.die()
+	r := newReign(t, store.Options{
+		SegmentBytes: 4 << 10, Durability: store.EverySec, Heads: 2, Databases: estateDBs, Now: e.clock.Load,
+	}, rng.Uint64())
+	foreign, err := r.st.NewImporter(store.ImportOptions{Owns: func(record.Place) bool { return false }, Foreign: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	im := importAside(t, r.st)
+	importAll(t, im, log, 2, rng)
+	finish(t, im)
+	adopt(t, r.st, im)
+	e.compare("with its copies", r.st, everywhere)
+	foreign.Abort()
 	r.end()
 }
 
