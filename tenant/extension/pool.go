@@ -107,9 +107,10 @@ func (t *Task) conclude(code uint32) error {
 	if code != 0 {
 		return &CallError{Kind: Returned, Function: name, Code: int32(code), Message: fmt.Sprintf("returned error code %d", int32(code))}
 	}
-	if len(t.changes.Writes) == 0 {
+	if len(t.changes.Writes) == 0 && len(t.changes.Reads) < 2 {
 		return nil
 	}
+	t.changes.Response = t.resp[t.respStart:]
 	if err := t.inv.Store.Commit(&t.changes); err != nil {
 		return &CallError{Kind: NotCommitted, Function: name, Message: "was not applied: " + err.Error(), Err: err}
 	}

@@ -126,13 +126,18 @@ func (t *Task) end() {
 	if cap(t.changes.Reads) > 1024 || cap(t.changes.Writes) > 1024 || cap(t.views) > 1024 {
 		t.changes, t.views, t.buffers = Changes{}, nil, nil
 	}
-	t.resp, t.inv = nil, nil
+	t.resp, t.inv, t.changes.Response = nil, nil, nil
 }
 
 // stop ends the guest from within a host call.
 func (t *Task) stop(e *CallError) {
 	t.cause = e
 	panic(e)
+}
+
+// abandon ends a guest whose store could not answer.
+func (t *Task) abandon() {
+	t.stop(&CallError{Kind: Abandoned, Message: "needs what is not at hand where it ran"})
 }
 
 func (t *Task) misuse(message string) { t.stop(&CallError{Kind: Misused, Message: message}) }
