@@ -26,10 +26,9 @@ const (
 	Killed                       // from outside
 	NotCommitted                 // the store did not take its writes
 	Broken                       // the host's own fault
-	Abandoned                    // the store could not answer where the call ran: it may run again elsewhere
 )
 
-var kindNames = [...]string{"", "trap", "out-of-fuel", "out-of-stack", "over-limit", "misuse", "failed", "returned", "killed", "not-committed", "broken", "abandoned"}
+var kindNames = [...]string{"", "trap", "out-of-fuel", "out-of-stack", "over-limit", "misuse", "failed", "returned", "killed", "not-committed", "broken"}
 
 func (k Kind) String() string { return kindNames[k] }
 

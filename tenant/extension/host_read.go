@@ -22,7 +22,7 @@ func (t *Task) get(table uint32, key, buf []byte) (Value, Status) {
 	switch st {
 	case OK, Absent:
 		t.remember(table, key, v.Version)
-	case Interrupted:
+	case Later:
 		t.abandon()
 	}
 	t.spend(int64(v.Len / 16))
@@ -134,7 +134,7 @@ func (t *Task) hostScan(stack []uint64) {
 	next, st := t.inv.Store.Scan(uint32(stack[0]), binary.LittleEndian.Uint64(cursor), prefix, s.visit)
 	t.spend(s.cost)
 	switch {
-	case st == Interrupted:
+	case st == Later:
 		t.abandon()
 	case st != OK:
 		stack[0] = status(st)

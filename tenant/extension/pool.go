@@ -27,6 +27,9 @@ type PoolOptions struct {
 // ErrBusy is a call for which there is no instance.
 var ErrBusy = errors.New("all instances of the function are busy: call it again later, or allow more of them")
 
+// ErrAbandoned is a trial that did not suffice. Nothing was applied.
+var ErrAbandoned = errors.New("the call needs more than a trial")
+
 // ErrClosed is a call of a function that was replaced or deleted.
 var ErrClosed = errors.New("the function was deleted or replaced")
 
@@ -85,6 +88,9 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 	t := &in.task
 	t.begin(in, inv, &p.limits)
 	err = in.run(export)
+	if inv.Trial && isUnfinished(err) {
+		err = ErrAbandoned
+	}
 	if err == nil {
 		err = t.conclude(uint32(in.ret[0]))
 	}
@@ -93,6 +99,12 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 	t.end()
 	p.put(in, usable, res, err)
 	return res, err
+}
+
+// isUnfinished tells of a call that may well end with more fuel, or where the store can wait.
+func isUnfinished(err error) bool {
+	var e *CallError
+	return errors.As(err, &e) && (e.Kind == OutOfFuel || errors.Is(e.Err, ErrAbandoned))
 }
 
 // isReturned tells of failures after which an instance is as good as before: the guest ended by itself.

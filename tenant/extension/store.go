@@ -15,8 +15,8 @@ const (
 	NoSuchTable Status = -5
 	Full        Status = -6
 
-	// Interrupted ends the call: the store cannot answer here and now. No guest sees it.
-	Interrupted Status = -100
+	// Later is for trials: the store cannot answer without waiting. No guest sees it.
+	Later Status = 1
 )
 
 // Store is the data that one call works on: the tables of one tenant. Its methods are called on the goroutine of the

@@ -34,6 +34,9 @@ type Invocation struct {
 	Log      func(level int, line []byte) // nil: lines are dropped; a line is valid during the call
 	Into     []byte                       // what the response is appended to
 	Fuel     int64                        // 0: what the limits say
+	// Trial is a first attempt with little fuel, which ends with ErrAbandoned if that or the store does not suffice.
+	Trial  bool
+	Worker int // who calls; each has a warm instance of its own
 }
 
 // Result is what a call gave.
@@ -137,7 +140,7 @@ func (t *Task) stop(e *CallError) {
 
 // abandon ends a guest whose store could not answer.
 func (t *Task) abandon() {
-	t.stop(&CallError{Kind: Abandoned, Message: "needs what is not at hand where it ran"})
+	t.stop(&CallError{Kind: Broken, Message: "needs what is not at hand", Err: ErrAbandoned})
 }
 
 func (t *Task) misuse(message string) { t.stop(&CallError{Kind: Misused, Message: message}) }
@@ -147,7 +150,9 @@ func (t *Task) over(message string) { t.stop(&CallError{Kind: OverLimit, Message
 // slice gives a guest that has used up its slice the next one, after others had their turn.
 func (t *Task) slice(left int64) int64 {
 	t.slices++
-	t.yield(SliceEnd)
+	if !t.inv.Trial {
+		t.yield(SliceEnd)
+	}
 	if t.budget < -left {
 		t.stop(&CallError{Kind: OutOfFuel, Message: "used up its fuel"})
 	}
