@@ -7,7 +7,6 @@ import (
 	"github.com/ostrodb/ostro/tenant/sched"
 )
 
-
 func TestEveryTurnThatWasTakenEnds(t *testing.T) {
 	s := sched.New(sched.Options{Workers: 2, Queue: 100000})
 	var wg sync.WaitGroup
