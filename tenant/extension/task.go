@@ -4,16 +4,18 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // Reason is why a call lets others run.
-type Reason byte
+type Reason = sched.Reason
 
 // Reasons.
 const (
-	SliceEnd Reason = iota // it has used up its slice of fuel
-	Asked                  // the function called yield
-	StoreUse               // it is about to use the store
+	SliceEnd = sched.SliceEnd // it has used up its slice of fuel
+	Asked    = sched.Asked    // the function called yield
+	StoreUse = sched.StoreUse // it is about to use the store
 )
 
 // Turns is what a scheduler gives to a call: the place where it waits for its turn. Yield is called on the goroutine of
@@ -22,6 +24,8 @@ const (
 type Turns interface {
 	Yield(why Reason) error
 }
+
+var _ Turns = (*sched.Turn)(nil)
 
 // Invocation is one call of a function.
 type Invocation struct {
