@@ -74,3 +74,6 @@ func (ss *Session) Keep(b []byte) []byte { return ss.arena.keep(b) }
 
 // Now is the round's time, in Unix milliseconds.
 func (ss *Session) Now() int64 { return ss.now }
+
+// Needs is the ticket of a round that wrote nothing: it stands for what the round has read.
+func (ss *Session) Needs() Ticket { return ss.ticket(0) }

@@ -73,6 +73,7 @@ var Rungs = []string{
 	"sdk/...",
 	"examples/functions",
 
+	"server/call",
 	"server/session",
 	"server/redis",
 	"server/admin",

@@ -43,7 +43,6 @@ type Caller struct {
 	inv  extension.Invocation
 	near near
 	buf  []byte
-	log  func(level int, line []byte)
 	fn   *library.Function
 }
 

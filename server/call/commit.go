@@ -17,8 +17,6 @@ var (
 	errCold = errors.New("a key is not in memory")
 	// errRepeated is one that was run before; its first response is there.
 	errRepeated = errors.New("it was run before")
-	// errLeaving is one that makes a key where keys are leaving.
-	errLeaving = errors.New("a key that it writes is being moved to another node: try again")
 )
 
 // ResponseBytes is the longest response of a call with an identity that writes: it is kept, to be given again.
@@ -51,6 +49,9 @@ func (c *commit) run(ch *extension.Changes) error {
 	if len(ch.Writes) == 0 {
 		return c.compare(ch.Reads)
 	}
+	if err := c.room(ch.Writes); err != nil {
+		return err
+	}
 	if st := c.sess.Lock(c.keys); st != store.OK {
 		return c.failure(st)
 	}
@@ -60,6 +61,19 @@ func (c *commit) run(ch *extension.Changes) error {
 	}
 	if st := c.sess.Commit(); st != store.OK {
 		return c.failure(st)
+	}
+	return nil
+}
+
+// room asks whether the tenant has some for what is not a deletion.
+func (c *commit) room(writes []extension.Write) error {
+	if c.req.Account == nil {
+		return nil
+	}
+	for i := range writes {
+		if !writes[i].Delete {
+			return c.req.Account.Room()
+		}
 	}
 	return nil
 }
@@ -131,7 +145,7 @@ func (c *commit) record() *store.Key { return &c.keys[len(c.keys)-1] }
 func (c *commit) put(k *store.Key, w *extension.Write, now time.Time) error {
 	if c.ground != nil && c.ground.Standing(k.Place) == Leaving {
 		if st := c.sess.Read(k, &c.view); st == store.NotFound {
-			return errLeaving
+			return ErrMoving
 		}
 	}
 	if w.Delete {

@@ -8,6 +8,7 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // far is the data of a call that the scheduler runs. It borrows a session for each use and may wait between
@@ -15,7 +16,7 @@ import (
 type far struct {
 	host   *Host
 	req    *Request
-	turn   Turn
+	turn   *sched.Turn
 	ticket store.Ticket // what was read must be durable before it is told
 	err    error        // why it could not go on
 
@@ -28,8 +29,8 @@ type far struct {
 	due  time.Time
 }
 
-// errComing is a place that did not come in time.
-var errComing = errors.New("a key is on its way to this node or still being recovered: try again")
+// ErrMoving is a call of which a key is on its way from or to another node.
+var ErrMoving = errors.New("a key is on its way between nodes, or still being recovered: try again")
 
 // use runs f on a borrowed session until it needs not wait any more. It returns false if that cannot be.
 func (f *far) use(what func(s *store.Session, g Ground) (store.Status, bool)) bool {
@@ -69,7 +70,7 @@ func (f *far) once(fetch *store.Fetch, what func(s *store.Session, g Ground) (st
 		s.Resume(fetch)
 	}
 	s.Begin()
-	st, coming = what(s, f.host.ground())
+	st, coming = what(s, f.req.ground())
 	switch {
 	case coming:
 	case st == store.Cold:
@@ -77,7 +78,7 @@ func (f *far) once(fetch *store.Fetch, what func(s *store.Session, g Ground) (st
 	case st > store.Conflict:
 		err = s.Err()
 	}
-	f.ticket = f.ticket.Or(s.SealRound())
+	f.ticket = f.ticket.Or(s.Needs())
 	s.End()
 	return st, coming, next, err
 }
@@ -105,7 +106,7 @@ func (f *far) await() bool {
 		f.due = now.Add(f.host.opts.WaitLimit)
 	}
 	if now.After(f.due) || f.host.closing.Load() {
-		f.err = errComing
+		f.err = ErrMoving
 		return false
 	}
 	f.turn.Wait(func() { time.Sleep(comingMillis * time.Millisecond) })

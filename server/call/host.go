@@ -41,10 +41,6 @@ type Ground interface {
 
 // Options are those of a Host.
 type Options struct {
-	// Ground is what the node serves now, asked for under a session's guard. nil: everything, always.
-	Ground func() Ground
-	// Scheduler runs what takes longer.
-	Scheduler Scheduler
 	// WaitLimit is how long a call waits for a place that is coming; 0: 30 s.
 	WaitLimit time.Duration
 	// Sessions is how many store sessions long calls share; 0: 8.
@@ -126,11 +122,3 @@ func (h *Host) borrow() (*store.Session, error) {
 }
 
 func (h *Host) giveBack(s *store.Session) { h.sessions <- s }
-
-// ground is what the node serves now; nil: everything.
-func (h *Host) ground() Ground {
-	if h.opts.Ground == nil {
-		return nil
-	}
-	return h.opts.Ground()
-}

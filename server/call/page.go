@@ -19,8 +19,8 @@ type page struct {
 	db     int
 	prefix []byte
 
-	room  []byte
-	keys  []found
+	room    []byte
+	keys    []found
 	shown   int
 	refused bool // a visit was
 	view    store.View

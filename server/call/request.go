@@ -5,13 +5,15 @@ import (
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // Request is a call as a door has read it. Its bytes are the door's, and valid during Call and Start.
 type Request struct {
 	Shelf *library.Shelf
-	Share Share // whose turns it takes in the scheduler
+	Share *sched.Share // whose turns it takes in the scheduler
 	Name  []byte
 	Keys  [][]byte
 	Args  [][]byte
@@ -24,6 +26,18 @@ type Request struct {
 	Object record.Place
 	// Ground is what the node serves in the caller's round; nil: everything.
 	Ground Ground
+	// Grounds is what it serves now, asked for under a session's guard. It is nil if Ground is.
+	Grounds func() Ground
+	// Account is the tenant's, who may have no room for what is written; nil: there is always room.
+	Account *tenant.Account
+}
+
+// ground is what the node serves now.
+func (r *Request) ground() Ground {
+	if r.Grounds == nil {
+		return nil
+	}
+	return r.Grounds()
 }
 
 // Scope is which tables of the store a call sees.

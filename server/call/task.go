@@ -8,6 +8,7 @@ import (
 
 	"github.com/ostrodb/ostro/tenant/extension"
 	"github.com/ostrodb/ostro/tenant/library"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // Task is a call that did not end at once. It belongs to its door, but while the scheduler runs it.
@@ -40,7 +41,7 @@ func (h *Host) Start(r *Request, t *Task, wake func()) error {
 	}
 	t.ended, t.wake, t.err, t.response = false, wake, nil, nil
 	h.running.Add(1)
-	if err := h.opts.Scheduler.Go(t.req.Share, t.run); err != nil {
+	if err := t.req.Share.Go(t.run); err != nil {
 		h.running.Done()
 		return err
 	}
@@ -49,7 +50,7 @@ func (h *Host) Start(r *Request, t *Task, wake func()) error {
 }
 
 // run is the call in the scheduler.
-func (t *Task) run(turn Turn) {
+func (t *Task) run(turn *sched.Turn) {
 	defer t.host.running.Done()
 	t.data = far{host: t.host, req: &t.req, turn: turn, names: t.data.names, changes: t.data.changes}
 	t.response, t.err = t.attempt(turn)
@@ -58,7 +59,10 @@ func (t *Task) run(turn Turn) {
 	t.wake()
 }
 
-func (t *Task) attempt(turn Turn) ([]byte, error) {
+func (t *Task) attempt(turn *sched.Turn) ([]byte, error) {
+	if err := turn.Err(); err != nil {
+		return nil, err
+	}
 	f, pool, err := t.find(turn)
 	if err != nil {
 		return nil, err
@@ -81,7 +85,7 @@ func (t *Task) attempt(turn Turn) ([]byte, error) {
 const findRounds = 8
 
 // find gives the function and a pool that is ready, which may take a compilation.
-func (t *Task) find(turn Turn) (*library.Function, *extension.Pool, error) {
+func (t *Task) find(turn *sched.Turn) (*library.Function, *extension.Pool, error) {
 	err := library.ErrGone
 	for range findRounds {
 		f := t.req.Shelf.Find(t.req.Name)
@@ -110,7 +114,7 @@ func prepared(f *library.Function) error {
 
 // turns is the scheduler's turn, which ends when nobody waits for the call or somebody wants it to end.
 type turns struct {
-	Turn
+	*sched.Turn
 	task *Task
 	run  *library.Run
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"github.com/ostrodb/ostro/engine/store"
+	calls "github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -19,6 +20,8 @@ type call struct {
 
 	routing *Routing // of this round; nil: no cluster
 	scratch scratch  // memory that handlers build values in
+	caller  *calls.Caller
+	request calls.Request // of the function that it calls
 }
 
 // verdict is what a handler reports back to the loop.

@@ -94,6 +94,9 @@ func allCommands() []command {
 		row("reset", 1, reset, transaction|flagNoAuth, none, "connection", "6.2.0", "O(1)", "Brings the connection back to its first state."),
 		row("client", -2, container, 0, none, "connection", "2.4.0", "Depends on the subcommand", "A container for commands about connections."),
 
+		keyed(row("fcall", -3, fcall, flagMayReplicate|flagNoScript|flagStale|flagMovableKeys|flagNoMulti, none, "scripting", "7.0.0", "Depends on the function", "Calls a function."), fcallKeys),
+		keyed(row("fcall_ro", -3, fcallRO, read|flagNoScript|flagStale|flagMovableKeys|flagNoMulti, none, "scripting", "7.0.0", "Depends on the function", "Calls a function that may not write."), fcallKeys),
+
 		row("cluster", -2, container, 0, none, "cluster", "3.0.0", "Depends on the subcommand", "A container for commands about the cluster."),
 		row("asking", 1, inCluster(asking), fast, none, "cluster", "3.0.0", "O(1)", "Lets the next command use keys that are being imported."),
 		row("readonly", 1, inCluster(readonly), always|fast, none, "cluster", "3.0.0", "O(1)", "Does nothing: there are no replicas to read from."),
@@ -238,6 +241,12 @@ func row(name string, arity int, run handler, flags commandFlags, k keySpan, gro
 		name: name, arity: arity, run: run, flags: flags, first: k.first, last: k.last, step: k.step,
 		group: group, since: since, complexity: complexity, summary: summary,
 	}
+}
+
+// keyed is a command whose keys a function finds.
+func keyed(c command, keys func(args [][]byte) [][]byte) command {
+	c.keys = keys
+	return c
 }
 
 func init() {

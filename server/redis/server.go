@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	calls "github.com/ostrodb/ostro/server/call"
 )
 
 // Server is the Redis front door of a store.
@@ -31,6 +32,7 @@ type Server struct {
 	totals   totals
 	pause    pauseState
 	books    books // what commands keep about the server as a whole
+	calls    *calls.Host
 
 	listeners []*listener // until the first loop takes them
 	addrs     []net.Addr
@@ -70,6 +72,7 @@ func New(st *store.Store, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{store: st, cfg: cfg, log: cfg.Logger, started: time.Now(), shutdown: make(chan struct{})}
+	s.calls = calls.NewHost(st, calls.Options{WaitLimit: cfg.ClusterWait})
 	s.settings.init(&cfg)
 	s.slowlog.maxLen = cfg.SlowlogMaxLen
 	s.adaptive = cfg.Loops == 0
@@ -204,6 +207,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.loopsDone.Wait()
+		s.calls.Close()
 		s.links.Wait()
 		s.tls.wait()
 		close(done)
