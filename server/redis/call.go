@@ -2,6 +2,7 @@ package redis
 
 import (
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant/library"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -17,8 +18,9 @@ type call struct {
 	now  int64        // unix milliseconds, one per round
 	db   int          // the selected database; SELECT sets conn.db instead
 
-	routing *Routing // of this round; nil: no cluster
-	scratch scratch  // memory that handlers build values in
+	on      *library.Shelf // instead of the connection's, during TENANT FUNCTION
+	routing *Routing       // of this round; nil: no cluster
+	scratch scratch        // memory that handlers build values in
 }
 
 // verdict is what a handler reports back to the loop.
