@@ -2,6 +2,7 @@ package call
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
@@ -28,6 +29,8 @@ type Request struct {
 	Ground Ground
 	// Grounds is what it serves now, asked for under a session's guard. It is nil if Ground is.
 	Grounds func() Ground
+	// Closed, if not nil, tells that nobody waits for the call any more.
+	Closed *atomic.Bool
 	// Account is the tenant's, who may have no room for what is written; nil: there is always room.
 	Account *tenant.Account
 }

@@ -127,7 +127,7 @@ var (
 // Yield lets others run.
 func (t *turns) Yield(why extension.Reason) error {
 	switch {
-	case t.task.gone.Load():
+	case t.task.gone.Load(), t.task.req.Closed != nil && t.task.req.Closed.Load():
 		return errGone
 	case t.task.host.closing.Load():
 		return errClosing

@@ -94,9 +94,6 @@ func (c *call) stand(r *calls.Request) {
 	}
 }
 
-func (s *Server) grounds() calls.Ground      { return s.cfg.Cluster.Routing() }
-func (s *Server) groundsAsked() calls.Ground { return (*askedRouting)(s.cfg.Cluster.Routing()) }
-
 // Standing is what the node does with a place.
 func (r *Routing) Standing(p record.Place) calls.Standing {
 	if r.Serves(p) {

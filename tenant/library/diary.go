@@ -53,7 +53,6 @@ type diary struct {
 	last    int64 // number of the last line
 	lost    int64 // lines over the rate
 	full    time.Time
-	more    chan struct{} // closed when there is a line; nil: nobody waits
 }
 
 func newDiary(l *Library) *diary { return &diary{lib: l, tallies: map[string]*tally{}} }
@@ -90,10 +89,6 @@ func (d *diary) write(now time.Time, line Line) {
 	d.lines = append(d.lines, line)
 	d.grow(line.cost())
 	d.shrink()
-	if d.more != nil {
-		close(d.more)
-		d.more = nil
-	}
 }
 
 func (l *Line) cost() int64 { return int64(len(l.Text)) + lineCost }
@@ -120,13 +115,17 @@ func (d *diary) shrink() {
 	}
 }
 
-// drop forgets the log, and returns how many bytes that were.
-func (d *diary) drop() int64 {
+// end forgets the log of a module that was deleted, and returns what its calls have done.
+func (d *diary) end() (sum Counts) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n := d.bytes
-	d.lines, d.bytes = nil, 0
-	return n
+	d.grow(-d.bytes)
+	d.lines = nil
+	for _, t := range d.tallies {
+		counts := t.counts()
+		sum.add(&counts)
+	}
+	return sum
 }
 
 // Lines are a part of a log.

@@ -18,6 +18,7 @@ type Shelf struct {
 	content  atomic.Pointer[content]
 	revision int64             // of the page; library.mu
 	diaries  map[string]*diary // by module; library.mu
+	past     Counts            // of modules that were deleted; library.mu
 	runs     runs
 }
 
@@ -66,7 +67,8 @@ func (s *Shelf) set(p *Page) {
 			e.retire()
 		}
 		if next.editions[name] == nil {
-			s.lib.logged.Add(-s.diaries[name].drop())
+			past := s.diaries[name].end()
+			s.past.add(&past)
 			delete(s.diaries, name)
 		}
 	}

@@ -15,10 +15,10 @@ type tally struct {
 }
 
 type tallyPart struct {
-	calls, failures, nanos, slowest  atomic.Int64
-	fuel, hostCalls, reads, writes   atomic.Int64
-	conflicts, inline, bytes, logged atomic.Int64
-	_                                [4]int64 // two lines of a cache
+	calls, failures, nanos, slowest atomic.Int64
+	fuel, hostCalls, reads, writes  atomic.Int64
+	bytes                           atomic.Int64
+	_                               [7]int64 // two lines of a cache in all
 }
 
 var tallyParts = min(runtime.GOMAXPROCS(0), 8)
