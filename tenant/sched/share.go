@@ -152,6 +152,3 @@ func (h *Share) lane(w *worker) *lane {
 	}
 	return &h.longs[w.number]
 }
-
-// Go is Scheduler.Go for this tenant.
-func (h *Share) Go(f func(*Turn)) error { return h.s.Go(h, f) }
