@@ -60,8 +60,8 @@ var Rungs = []string{
 	"cluster/migrate",
 	"cluster/balance",
 
-	"tenant",
 	"tenant/sched",
+	"tenant",
 	"tenant/extension/wasm",
 	"tenant/extension/meter",
 	"tenant/extension/...",

@@ -173,7 +173,7 @@ func allSubcommands() []command {
 		row("slowlog|reset", 2, slowlogReset, flagAdmin|always, none, "server", "2.2.12", "O(N)", "Forgets the slow commands."),
 		row("slowlog|help", 2, help, always, none, "server", "6.2.0", "O(1)", "Prints this help."),
 
-		row("tenant|create", -3, tenantCreate, admin, none, "server", "7.2.0", "O(N)", "Makes tenant <name> PASSWORD <password> [DATABASES <n>] [BYTES <n>] [OPERATIONS <n>] [CONNECTIONS <n>] [INFLIGHT <n>]."),
+		row("tenant|create", -3, tenantCreate, admin, none, "server", "7.2.0", "O(N)", "Makes tenant <name> PASSWORD <password> [DATABASES <n>] [BYTES <n>] [OPERATIONS <n>] [CONNECTIONS <n>] [INFLIGHT <n>] [FUNCTION-CPU <cores>] [FUNCTION-MEMORY <n>]."),
 		row("tenant|set", -3, tenantSet, admin, none, "server", "7.2.0", "O(N)", "Changes the password or the limits of tenant <name>; 0 is no limit."),
 		row("tenant|delete", 3, tenantDelete, admin, none, "server", "7.2.0", "O(N)", "Deletes tenant <name> and all its data."),
 		row("tenant|list", 2, tenantList, admin, none, "server", "7.2.0", "O(N)", "Returns all tenants as JSON: what they may, and what they have used of this node."),

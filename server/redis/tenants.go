@@ -142,6 +142,8 @@ func (c *call) infoTenant() string {
 	w.line("limit_operations", t.Limits.Operations)
 	w.line("limit_connections", t.Limits.Connections)
 	w.line("limit_inflight", t.Limits.InFlight)
+	w.line("limit_function_cpu", t.Limits.Cores())
+	w.line("limit_function_memory", t.Limits.FunctionMemory)
 	w.heading("cluster")
 	c.srv.infoCluster(&w)
 	w.heading("keyspace")

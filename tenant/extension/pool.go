@@ -18,6 +18,8 @@ type PoolOptions struct {
 	Instances int
 	// Idle is how many are kept without work. 0: 16.
 	Idle int
+	// Memory is what the instances' memory is taken from; nil: there is enough.
+	Memory Allowance
 	// Clock is the tenant's; nil: the machine's.
 	Clock func() time.Time
 	// Seed makes random bytes the same in every run; nil: they never are.
@@ -194,7 +196,7 @@ func (p *Pool) put(in *instance, usable bool, res Result, err error) {
 	if err != nil {
 		p.metrics.Failures++
 	}
-	keep := usable && !p.closed && len(p.idle) < p.opts.Idle
+	keep := usable && !p.closed && len(p.idle) < p.opts.Idle && !p.scarce()
 	if keep {
 		p.idle = append(p.idle, in)
 	} else {
@@ -205,6 +207,8 @@ func (p *Pool) put(in *instance, usable bool, res Result, err error) {
 		in.close()
 	}
 }
+
+func (p *Pool) scarce() bool { return p.opts.Memory != nil && p.opts.Memory.Scarce() }
 
 // Trim closes idle instances but so many.
 func (p *Pool) Trim(keep int) {

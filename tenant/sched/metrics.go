@@ -8,7 +8,7 @@ import (
 
 // counts only grow, but for waiting.
 type counts struct {
-	queued, taken_, ended      atomic.Int64
+	queued, gone, ended        atomic.Int64
 	stolen, replaced, long     atomic.Int64
 	killed, throttled, refused atomic.Int64
 	waiting                    atomic.Int64
@@ -19,12 +19,20 @@ type counts struct {
 // waitBuckets is into how many sizes waiting times are sorted, each four times the one before it.
 const waitBuckets = 12
 
+// WaitBound is how long turns of a bucket of Metrics.Waits waited at most.
+func WaitBound(bucket int) time.Duration { return time.Microsecond << (2 * bucket) }
+
 // taken counts a turn that was taken from a queue after so long.
 func (c *counts) taken(nanos int64) {
-	c.taken_.Add(1)
+	c.gone.Add(1)
 	nanos = max(nanos, 0)
 	c.nanos.Add(nanos)
-	c.waits[min(bits.Len64(uint64(nanos)/1000)/2, waitBuckets-1)].Add(1)
+	c.waits[waitBucket(nanos)].Add(1)
+}
+
+func waitBucket(nanos int64) int {
+	micros := uint64(nanos+999) / 1000
+	return min((bits.Len64(max(micros, 1)-1)+1)/2, waitBuckets-1)
 }
 
 // Metrics are a scheduler's, now and since its start.
@@ -55,7 +63,7 @@ func (s *Scheduler) Metrics() Metrics {
 		Waiting: c.waiting.Load(), Turns: s.total.Load(),
 		Ended: c.ended.Load(), Long: c.long.Load(), Stolen: c.stolen.Load(), Replaced: c.replaced.Load(),
 		Killed: c.killed.Load(), Throttled: c.throttled.Load(), Refused: c.refused.Load(),
-		Taken: c.taken_.Load(), Waited: time.Duration(c.nanos.Load()),
+		Taken: c.gone.Load(), Waited: time.Duration(c.nanos.Load()),
 	}
 	m.Queued = max(c.queued.Load()-m.Taken, 0)
 	for _, c := range []*crew{s.short, s.long} {

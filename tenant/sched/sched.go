@@ -141,6 +141,7 @@ type Scheduler struct {
 
 	mu     sync.Mutex // also: no turn is added after Close has looked
 	shares map[*Share]struct{}
+	homes  []int // how many of them are at home at each worker
 }
 
 // New makes a scheduler.
@@ -148,6 +149,7 @@ func New(opts Options) *Scheduler {
 	s := &Scheduler{opts: opts.withDefaults(), start: time.Now(), stop: make(chan struct{}), shares: map[*Share]struct{}{}}
 	s.short = newCrew(s, s.opts.Workers)
 	s.long = newCrew(s, s.opts.LongWorkers)
+	s.homes = make([]int, s.opts.Workers)
 	s.watch.bell = make(chan struct{}, 1)
 	s.ended.Add(1)
 	go s.guard()
@@ -170,6 +172,9 @@ func (s *Scheduler) Go(share *Share, f func(*Turn)) error {
 	t.queue(now)
 	return nil
 }
+
+// Go has f called when the tenant's turn comes: see Scheduler.Go.
+func (h *Share) Go(f func(*Turn)) error { return h.s.Go(h, f) }
 
 func (s *Scheduler) admit(share *Share) error {
 	if n := share.turns.Add(1); n > int64(s.opts.Queue) {

@@ -47,19 +47,16 @@ func (s *Scheduler) NewShare(name string, limits Limits) *Share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	share.home = s.quietest()
+	s.homes[share.home]++
 	s.shares[share] = struct{}{}
 	return share
 }
 
 // quietest is the worker at which the fewest tenants are at home.
 func (s *Scheduler) quietest() int {
-	tenants := make([]int, len(s.short.workers))
-	for share := range s.shares {
-		tenants[share.home]++
-	}
 	least := 0
-	for i, n := range tenants {
-		if n < tenants[least] {
+	for i, n := range s.homes {
+		if n < s.homes[least] {
 			least = i
 		}
 	}
@@ -71,7 +68,10 @@ func (h *Share) Close() {
 	h.SetLimit(0)
 	h.s.mu.Lock()
 	defer h.s.mu.Unlock()
-	delete(h.s.shares, h)
+	if _, has := h.s.shares[h]; has {
+		delete(h.s.shares, h)
+		h.s.homes[h.home]--
+	}
 }
 
 // Name is the tenant's.
