@@ -37,6 +37,7 @@ type Registry struct {
 	accounts atomic.Pointer[map[string]*Account]
 	catalog  atomic.Pointer[Catalog] // as they were made from it
 	sweep    chan struct{}
+	changed  chan struct{}
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -45,7 +46,7 @@ type Registry struct {
 
 // Open reads the book, makes the tenants' databases, and follows the book from then on.
 func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*Registry, error) {
-	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1)}
+	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1), changed: make(chan struct{})}
 	r.accounts.Store(&map[string]*Account{})
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	changed := book.Changed()
@@ -134,6 +135,8 @@ func (r *Registry) refresh(ctx context.Context) error {
 		}
 	}
 	r.catalog.Store(&c)
+	close(r.changed)
+	r.changed = make(chan struct{})
 	select {
 	case r.sweep <- struct{}{}:
 	default:
@@ -186,6 +189,24 @@ func (r *Registry) Any() bool { return len(*r.accounts.Load()) > 0 }
 
 // Account finds a tenant's account; nil if there is no such tenant.
 func (r *Registry) Account(name string) *Account { return (*r.accounts.Load())[name] }
+
+// Changed is closed when this node has heard of a change since the call.
+func (r *Registry) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// Deleted tells that a database was a tenant's that is no more, by what this node has heard.
+func (r *Registry) Deleted(database int) bool {
+	c := r.catalog.Load()
+	for _, t := range c.Tenants {
+		if t.First <= database && database < t.First+t.Databases {
+			return false
+		}
+	}
+	return database >= firstDatabase && database < c.Next
+}
 
 // Edit changes the catalog, and returns when this node has taken the change over.
 func (r *Registry) Edit(ctx context.Context, edit func(*Catalog) error) error {

@@ -31,6 +31,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	Password string
 	// Tenants are who shares the server with its operator; nil: nobody.
 	Tenants *tenant.Registry
+	// Functions are what clients have installed; nil: they cannot.
+	Functions *library.Library
 	// Protected refuses clients from other machines while there is no password.
 	Protected bool
 	// TLS, if set, is spoken on connections that Serve accepts. Those that ServeConn

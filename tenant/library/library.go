@@ -99,12 +99,12 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	l := &Library{opts: opts, log: opts.Logger, shelves: map[Owner]*Shelf{}}
 	l.compiling.init()
 	l.warm.init()
-	pages, err := opts.Book.Read(ctx)
+	pages, asOf, err := opts.Book.Read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the installed functions: %w", err)
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.take(pages, true)
+	l.take(pages, asOf)
 	l.done.Go(func() { opts.Book.Follow(l.ctx, l.take) })
 	l.done.Go(l.keep)
 	l.done.Go(l.sweepLoop)
@@ -147,22 +147,24 @@ func (l *Library) shelfLocked(o Owner, name string) *Shelf {
 	return s
 }
 
-// take makes the shelves what pages say; whole: there are no others.
-func (l *Library) take(pages []Page, whole bool) {
+// take makes the shelves what pages say. With asOf there were no others at that revision.
+func (l *Library) take(pages []Page, asOf int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen := map[Owner]bool{}
 	for i := range pages {
 		p := &pages[i]
 		seen[p.Owner] = true
-		l.shelfLocked(p.Owner, p.Tenant).set(p)
+		if len(p.Modules) > 0 || l.shelves[p.Owner] != nil {
+			l.shelfLocked(p.Owner, p.Tenant).set(p)
+		}
 	}
-	if !whole {
+	if asOf == 0 {
 		return
 	}
 	for o, s := range l.shelves {
 		if !seen[o] {
-			s.set(&Page{Owner: o, Tenant: s.tenant, Revision: s.revision})
+			s.set(&Page{Owner: o, Tenant: s.tenant, Revision: asOf})
 		}
 	}
 }
