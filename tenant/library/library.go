@@ -80,6 +80,8 @@ type Library struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	done sync.WaitGroup
+
+	closed sync.Once
 }
 
 // Open reads the book and follows it from then on.
@@ -116,10 +118,12 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 
 // Close ends the library when no call begins any more.
 func (l *Library) Close() {
-	l.stop()
-	l.compiling.close()
-	l.done.Wait()
-	l.closeRuntime()
+	l.closed.Do(func() {
+		l.stop()
+		l.compiling.close()
+		l.done.Wait()
+		l.closeRuntime()
+	})
 }
 
 // Shelf is what a tenant has; nil is the operator. It is never nil, and stays the tenant's as
