@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // startWithFunctions serves a store whose operator has installed the functions for tests.
@@ -29,7 +31,7 @@ func startWithFunctions(t testing.TB, o store.Options, cfg redis.Config) (addr s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Tenants, err = tenant.Open(context.Background(), book, st, nil); err != nil {
+	if cfg.Tenants, err = tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), sched.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	files, err := library.OpenFiles("")
