@@ -14,6 +14,9 @@ const (
 	ReadOnly    Status = -4
 	NoSuchTable Status = -5
 	Full        Status = -6
+
+	// Later is for the host only: the store would have to wait, and the call is a trial. It ends with ErrAbandoned.
+	Later Status = 1
 )
 
 // Store is the data that one call works on: the tables of one tenant. Its methods are called on the goroutine of the
