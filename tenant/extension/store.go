@@ -15,7 +15,7 @@ const (
 	NoSuchTable Status = -5
 	Full        Status = -6
 
-	// Later is for trials: the store cannot answer without waiting. No guest sees it.
+	// Later is for the host only: the store would have to wait, and the call is a trial. It ends with ErrAbandoned.
 	Later Status = 1
 )
 
