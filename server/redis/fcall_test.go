@@ -117,7 +117,7 @@ func TestAFunctionReadsAndWritesWhereTheConnectionIs(t *testing.T) {
 		{[]string{"FCALL", "look", "1", "a"}, "-ERR function look: returned error code 1\r\n"},
 		{[]string{"FCALL", "put", "1", "a", "three"}, "$0\r\n\r\n"},
 		{[]string{"FCALL", "put", "1", "a", "five", "5"}, "$0\r\n\r\n"},
-		{[]string{"FCALL", "put", "1", "a", "none", "16"}, "-ERR function put: was not applied: it writes to table 16, which it does not have\r\n"},
+		{[]string{"FCALL", "put", "1", "a", "none", "16"}, "-ERR function put: returned error code 5\r\n"},
 		{[]string{"FCALL", "peek", "1", "a", "5"}, "$4\r\nfive\r\n"},
 		{[]string{"FCALL", "peek", "1", "a", "16"}, "-ERR function peek: returned error code 5\r\n"},
 		{[]string{"SELECT", "5"}, "+OK\r\n"},

@@ -130,8 +130,9 @@ FN(mess) {
   u32 n, m, how;
   args(argbuf, sizeof argbuf);
   const u8 *a = arg(0, &n), *b = arg(1, &m), *h = arg(2, &how);
-  set(0, a, n, "broken", 6, 0);
-  set(0, b, m, "broken", 6, 0);
+  i32 st = set(0, a, n, "broken", 6, 0);
+  if (st >= 0) st = set(0, b, m, "broken", 6, 0);
+  if (st < 0) return -st;
   switch (h[0]) {
   case 't': __builtin_trap();
   case 'f': fail(42, "no\r\nmoney", 9);
