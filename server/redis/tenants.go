@@ -29,6 +29,8 @@ func (c *conn) become(a *tenant.Account) error {
 	}
 	c.leave()
 	c.endMulti()
+	c.share = nil
+	c.shelf = nil
 	c.db, c.firstDB, c.databases = 0, 0, c.srv.cfg.Databases
 	if a != nil {
 		t := a.Tenant()

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	functionPrefix = "ostro_fn_"
-	initializeName = "_initialize"
+	functionPrefix = meter.FunctionPrefix
+	initializeName = meter.InitializeName
 	memoryName     = "memory"
 	nameMost       = 64
 )

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 
@@ -17,10 +18,12 @@ type Module struct {
 	runtime  *Runtime
 	compiled wazero.CompiledModule
 	about    *Description
-	exports  map[string]string // names of functions, and of their exports
+	entries  map[string]uint64 // numbers of functions, by name
 
-	imaging sync.Mutex
-	image   *image // nil: there is none, or not yet
+	initialize  uint64      // its number
+	interrupted atomic.Bool // a call was ended in its middle: an image is worth its cost
+	imaging     sync.Mutex  // held by who makes an image
+	image       atomic.Pointer[image]
 }
 
 // RefusedError says why a module cannot be installed.
@@ -40,9 +43,13 @@ func (r *Runtime) Compile(ctx context.Context, code []byte, limits Limits) (*Mod
 	if err != nil {
 		return nil, &RefusedError{err}
 	}
-	m := &Module{runtime: r, compiled: compiled, about: about, exports: map[string]string{}}
-	for _, name := range about.Functions {
-		m.exports[name] = functionPrefix + name
+	m := &Module{runtime: r, compiled: compiled, about: about, entries: map[string]uint64{}}
+	for i, export := range about.Metering.Entries {
+		if name, ok := strings.CutPrefix(export, functionPrefix); ok {
+			m.entries[name] = uint64(i)
+		} else {
+			m.initialize = uint64(i)
+		}
 	}
 	return m, nil
 }
@@ -64,10 +71,7 @@ func (m *Module) About() *Description { return m.about }
 func (m *Module) Close(ctx context.Context) error {
 	m.imaging.Lock()
 	defer m.imaging.Unlock()
-	if m.image != nil {
-		m.image.close()
-		m.image = nil
-	}
+	m.image.Swap(nil).close()
 	return m.compiled.Close(ctx)
 }
 
