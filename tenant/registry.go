@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // Book keeps the catalog.
@@ -33,24 +34,32 @@ type Registry struct {
 	st   *store.Store
 	log  *slog.Logger
 
+	sched  *sched.Scheduler
+	share  *sched.Share // the operator's
+	memory Memory       // the operator's
+
 	mu       sync.Mutex // for who changes:
 	accounts atomic.Pointer[map[string]*Account]
 	catalog  atomic.Pointer[Catalog] // as they were made from it
 	sweep    chan struct{}
+	changed  chan struct{}
 
 	ctx  context.Context
 	stop context.CancelFunc
 	done sync.WaitGroup
 }
 
-// Open reads the book, makes the tenants' databases, and follows the book from then on.
-func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*Registry, error) {
-	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1)}
+// Open reads the book, makes the tenants' databases, and follows the book from then on. Functions of the tenants take turns
+// at a scheduler of the registry's.
+func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger, turns sched.Options) (*Registry, error) {
+	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1), changed: make(chan struct{}), sched: sched.New(turns)}
+	r.share = r.sched.NewShare(Operator, sched.Limits{})
 	r.accounts.Store(&map[string]*Account{})
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	changed := book.Changed()
 	if err := r.refresh(ctx); err != nil {
 		r.stop()
+		r.sched.Close()
 		return nil, err
 	}
 	r.done.Go(func() { r.follow(changed) })
@@ -58,9 +67,10 @@ func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*R
 	return r, nil
 }
 
-// Close stops following the book. It comes before the store's end.
+// Close ends functions that still run, and stops following the book. It comes after the front doors' end, and before the store's.
 func (r *Registry) Close() {
 	r.stop()
+	r.sched.Close()
 	r.done.Wait()
 }
 
@@ -116,8 +126,10 @@ func (r *Registry) refresh(ctx context.Context) error {
 	for name, t := range c.Tenants {
 		a := was[name]
 		if a == nil || a.Tenant().First != t.First { // Another one of the same name.
-			a = &Account{weigh: r.weigh}
+			a = &Account{weigh: r.weigh, share: r.sched.NewShare(name, sched.Limits{})}
 		}
+		a.share.SetLimit(t.Limits.Cores())
+		a.memory.become(&t)
 		for n := range t.Databases {
 			databases = append(databases, t.First+n)
 		}
@@ -131,9 +143,12 @@ func (r *Registry) refresh(ctx context.Context) error {
 	for name, a := range was {
 		if next[name] != a {
 			a.gone.Store(true)
+			a.share.Close()
 		}
 	}
 	r.catalog.Store(&c)
+	close(r.changed)
+	r.changed = make(chan struct{})
 	select {
 	case r.sweep <- struct{}{}:
 	default:
@@ -187,6 +202,24 @@ func (r *Registry) Any() bool { return len(*r.accounts.Load()) > 0 }
 // Account finds a tenant's account; nil if there is no such tenant.
 func (r *Registry) Account(name string) *Account { return (*r.accounts.Load())[name] }
 
+// Changed is closed when this node has heard of a change since the call.
+func (r *Registry) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// Deleted tells that a database was a tenant's that is no more, by what this node has heard.
+func (r *Registry) Deleted(database int) bool {
+	c := r.catalog.Load()
+	for _, t := range c.Tenants {
+		if t.First <= database && database < t.First+t.Databases {
+			return false
+		}
+	}
+	return database >= firstDatabase && database < c.Next
+}
+
 // Edit changes the catalog, and returns when this node has taken the change over.
 func (r *Registry) Edit(ctx context.Context, edit func(*Catalog) error) error {
 	if err := r.book.Edit(ctx, edit); err != nil {
@@ -208,6 +241,7 @@ func (r *Registry) Usage() []Usage {
 			Operations: a.used.operations.Load(), Refused: a.used.refused.Load(),
 			BytesIn: a.used.bytesIn.Load(), BytesOut: a.used.bytesOut.Load(),
 		}
+		u.functions(a.share, &a.memory)
 		for n := range t.Databases {
 			keys, _ := r.st.Count(t.First + n)
 			u.Keys += keys

@@ -91,6 +91,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, storeMetrics)
 	describe(out, redisMetrics)
 	describe(out, nativeMetrics)
+	describe(out, schedMetrics)
+	out <- schedWaits
+	out <- functionSeconds
 	describe(out, fabricMetrics)
 	describe(out, nicMetrics)
 	describe(out, replicaMetrics)
@@ -130,8 +133,16 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 			collect(out, nativeMetrics, &m)
 		}
 	}
+	if n, has := c.node.(schedNode); has {
+		if m, ok := n.Scheduler(); ok {
+			collectSched(out, &m)
+		}
+	}
 	if n, has := c.node.(tenantNode); has {
 		collectTenants(out, n.Tenants())
+	}
+	if n, has := c.node.(functionNode); has {
+		collectFunctions(out, n.Functions())
 	}
 	if n, has := c.node.(nicNode); has {
 		if m, ok := n.NIC(); ok {

@@ -1,0 +1,93 @@
+package call_test
+
+import (
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/call"
+)
+
+func TestAShortCallThatReadsAllocatesNothing(t *testing.T) {
+	w := newWorld(t, store.Options{})
+	w.put("key", "a value of some thirty bytes, say")
+	r := w.request("look", "key")
+	w.warm(r)
+	var bad error
+	got := testing.AllocsPerRun(1000, func() {
+		w.sess.Begin()
+		v, _ := w.caller.Call(r, nil)
+		if v != call.Done || w.caller.Err != nil || len(w.caller.Response) != 33 {
+			bad = w.caller.Err
+		}
+		w.sess.End()
+	})
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	if got >= 1 {
+		t.Errorf("%v allocations a call", got)
+	}
+}
+
+// rounds of work: one ends within a trial, the other does not.
+const (
+	shortWork = "1"
+	longWork  = "50000"
+)
+
+func TestACallWithAnIdentityIsAnsweredOnceAndForAll(t *testing.T) {
+	w := newWorld(t, store.Options{})
+	seq := uint64(0)
+	for _, work := range []string{shortWork, longWork} {
+		key := "n" + work
+		take := func(limit string, seq uint64) string {
+			t.Helper()
+			r := w.request("take", key, limit, work)
+			w.sess.Begin()
+			object := w.sess.Key(0, []byte(key)).Place
+			w.sess.End()
+			r.Once, r.ID, r.Object = true, store.OpID{Client: 7, Seq: seq}, object
+			got, err := w.call(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		seq += 10
+		for _, s := range []struct {
+			limit string
+			seq   uint64
+			want  string
+		}{
+			{"1", seq, "yes"}, {"1", seq, "yes"}, // It was counted once:
+			{"1", seq + 1, "no"}, {"2", seq + 1, "no"}, // what was refused stays refused,
+			{"2", seq + 2, "yes"}, {"2", seq + 3, "no"}, {"2", seq, "yes"}, // whatever others do.
+		} {
+			if got := take(s.limit, s.seq); got != s.want {
+				t.Errorf("work %s, limit %s, attempt of %d: %s, want %s", work, s.limit, s.seq, got, s.want)
+			}
+		}
+	}
+}
+
+func BenchmarkShortCalls(b *testing.B) {
+	for _, s := range []struct {
+		name string
+		args []string
+	}{{"look", nil}, {"count", []string{"1"}}, {"put", []string{"a value of some thirty bytes, say"}}} {
+		b.Run(s.name, func(b *testing.B) {
+			w := newWorld(b, store.Options{})
+			w.put("key", "8 bytes.")
+			r := w.request(s.name, "key", s.args...)
+			w.warm(r)
+			b.ReportAllocs()
+			for b.Loop() {
+				w.sess.Begin()
+				if v, _ := w.caller.Call(r, nil); v != call.Done || w.caller.Err != nil {
+					b.Fatal(v, w.caller.Err)
+				}
+				w.sess.End()
+			}
+		})
+	}
+}
