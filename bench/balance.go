@@ -120,6 +120,7 @@ func measureBalance(ctx context.Context, p *progress, f balanceFlags) (*balanceO
 	if err := s.run(ctx, p, out); err != nil {
 		return nil, err
 	}
+	out.Verdicts = out.verdicts()
 	p.begin("read back %s records", f.records)
 	system := &steadySystem{addrs: s.addrs}
 	return out, system.verify(ctx, estate{ids: s.keys}, f.value)

@@ -27,6 +27,8 @@ type balanceOutcome struct {
 	Series  []balancePoint   `json:"series"`
 	Spent   int64            `json:"moved_bytes"`
 	Thought string           `json:"last_decision"`
+	// Verdicts say of each line of the claim whether it held.
+	Verdicts []verdict `json:"verdicts"`
 }
 
 // balanceMove is a migration that the balancer asked for.
@@ -127,7 +129,25 @@ func (o *balanceOutcome) tables() []table {
 	}
 	sum.add(verdict, times(o.Before), short(o.Even), times(o.Final), fmt.Sprint(len(o.Moves)), fmt.Sprint(o.quietMoves()), bytesShort(o.Spent),
 		short(o.First.P999), short(o.Last.P999), fmt.Sprint(errors))
-	return []table{load, moves, sum}
+	return []table{load, moves, sum, verdictsTable(o.Verdicts)}
+}
+
+// verdicts are the lines of the claim.
+func (o *balanceOutcome) verdicts() []verdict {
+	failed := int64(o.Late)
+	for _, n := range o.Errors {
+		failed += n
+	}
+	within := "not within the time"
+	if o.InTime {
+		within = "after " + short(o.Even)
+	}
+	return []verdict{
+		{Line: "the hottest node comes within 1.3x of the average", Wanted: "unasked", Ours: fmt.Sprintf("%s, from %s", within, times(o.Before)), Holds: holds(o.InTime)},
+		{Line: "and stays there", Wanted: "<= 1.3x", Ours: times(o.Final), Holds: holds(o.InTime && o.Final <= even)},
+		{Line: "nothing moves any more", Wanted: "0 moves", Ours: many(o.quietMoves(), "move", "moves"), Holds: holds(o.InTime && o.quietMoves() == 0)},
+		{Line: "no error, every record there", Wanted: "0", Ours: many(int(failed), "error", "errors"), Holds: holds(failed == 0)},
+	}
 }
 
 // shownRows is about how many rows of the series are shown.

@@ -63,7 +63,8 @@ ownership   a node of a cluster owns 1 to 2,048 ranges; batches are accepted by 
 memory      one server with memory for a part of the data: throughput and how much is answered from memory.
 scaleout    one node owns all keys; a tenth moves to an idle one under load: with all data in memory, and with a memory budget
             by each way to move cold records. Throughput, requests that wait at the target, time until it carries its share.
-compaction  after a move by indirection: how many records the target still needs the source's log for, over time.
+compaction  after a move by indirection: how many records the target still needs the source's log for, over time, and what it
+            costs clients that they follow.
 
 Every part starts its own servers, and ends them.`,
 		Example: `  ostro bench shadowfax
@@ -153,6 +154,7 @@ func measureShadowfax(ctx context.Context, p *progress, f shadowfaxFlags) (*shad
 			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
+	x.out.judge()
 	return x.out, nil
 }
 

@@ -17,6 +17,7 @@ type shadowOutcome struct {
 	Memory     []memoryCell    `json:"memory,omitempty"`
 	Scaleout   []scaleout      `json:"scaleout,omitempty"`
 	Compaction []scaleout      `json:"compaction,omitempty"`
+	Verdicts   []verdict       `json:"verdicts,omitempty"`
 }
 
 func roundRate(r respRound) float64 { return r.OpsPerSecond }
@@ -43,6 +44,14 @@ func (o *shadowOutcome) tables() (all []table) {
 	}
 	if moves := append(o.Scaleout[:len(o.Scaleout):len(o.Scaleout)], o.Compaction...); len(moves) > 0 {
 		all = append(all, scaleoutTable(moves))
+	}
+	for _, s := range o.Compaction {
+		if s.Settling != nil {
+			all = append(all, compactionTable(s))
+		}
+	}
+	if len(o.Verdicts) > 0 {
+		all = append(all, verdictsTable(o.Verdicts))
 	}
 	return all
 }
@@ -133,7 +142,7 @@ func scaleoutTable(moves []scaleout) table {
 		title: "A part of the hash space moves to an idle node: YCSB-F, zipf (before → meanwhile → after)",
 		names: 1,
 		head: []string{
-			"case", "budget", "records", "to follow", "MB", "took", "released", "share", "carried", "ops/s", "p50", "p99.9", "most waiting", "paper took",
+			"case", "budget", "records", "to follow", "MB", "took", "released", "share", "carried", "ops/s", "p50", "p99.9", "most waiting", "last waits", "paper took",
 		},
 	}
 	for _, s := range moves {
@@ -145,7 +154,23 @@ func scaleoutTable(moves []scaleout) table {
 		t.add(s.Case, budget, grouped(int64(s.Moved)), grouped(s.Cold), decimals(float64(s.Bytes)/1e6, 1), short(s.Took), short(s.Released),
 			decimals(100*s.Share, 1)+"%", short(s.Carried), three(func(s stretch) string { return rate(s.Ops) }),
 			three(func(s stretch) string { return short(s.P50) }), three(func(s stretch) string { return short(s.P999) }),
-			grouped(int64(s.MostWaiting)), paperTook[s.Case])
+			grouped(int64(s.MostWaiting)), short(s.WaitedUntil), paperTook[s.Case])
+	}
+	return t
+}
+
+// compactionTable is what clients pay for cold records that follow, until no log depends on another.
+func compactionTable(s scaleout) table {
+	t := table{
+		title: fmt.Sprintf("What it costs clients that %s cold records follow within %s", grouped(s.Cold), short(s.Released)),
+		names: 1,
+		head:  []string{"while", "seconds", "ops/s", "to before", "p50", "p99.9"},
+	}
+	for _, row := range []struct {
+		while string
+		stretch
+	}{{"before", s.Calm}, {"it moves", s.During}, {"they follow", *s.Settling}, {"after", s.After}} {
+		t.add(row.while, decimals(row.Seconds, 2), rate(row.Ops), times(row.Ops/s.Calm.Ops), short(row.P50), short(row.P999))
 	}
 	return t
 }

@@ -23,8 +23,10 @@ type scaleout struct {
 	Share       float64       `json:"share"`       // of the operations, that the target gets in the end
 	Carried     time.Duration `json:"carried_ns"`  // until the target executed nine tenths of its share; 0: never
 	MostWaiting float64       `json:"most_waiting"`
+	WaitedUntil time.Duration `json:"waited_until_ns"` // when operations were last seen to wait at the target; 0: never
 	Calm        stretch       `json:"calm"`
 	During      stretch       `json:"during"`
+	Settling    *stretch      `json:"settling,omitempty"` // from when it was served until it was released, if that was waited for
 	After       stretch       `json:"after"`
 	Series      []shadowPoint `json:"series"`
 }
@@ -133,11 +135,12 @@ func (x *shadow) scaleUnderLoad(ctx context.Context, pair *shadowCluster, mine e
 		return err
 	}
 	served := time.Now()
+	settled := served
 	if release {
 		if m, err = pair.released(ctx, m.ID, ended); err != nil {
 			return err
 		}
-		s.Released = m.Ended.Sub(m.Began)
+		s.Released, settled = m.Ended.Sub(m.Began), time.Now()
 	}
 	if err := sleepUnless(ctx, ended, x.f.after); err != nil {
 		return err
@@ -150,9 +153,13 @@ func (x *shadow) scaleUnderLoad(ctx context.Context, pair *shadowCluster, mine e
 	look.wait()
 	at, _ := servedAt(m)
 	s.Took, s.Moved, s.Bytes, s.Cold = at.Sub(m.Began), uint64(m.Records), m.Bytes, coldLeft(m)
-	s.Calm, s.During, s.After = crowd.stretch(began, asked), crowd.stretch(asked, served), crowd.stretch(served, over)
+	s.Calm, s.During, s.After = crowd.stretch(began, asked), crowd.stretch(asked, served), crowd.stretch(settled, over)
+	if release {
+		meanwhile := crowd.stretch(served, settled)
+		s.Settling = &meanwhile
+	}
 	s.Series = look.series(asked)
-	s.Carried, s.MostWaiting = carried(s.Series, s.Share), mostWaiting(s.Series)
+	s.Carried, s.MostWaiting, s.WaitedUntil = carried(s.Series, s.Share), mostWaiting(s.Series), waitedUntil(s.Series)
 	return nil
 }
 
@@ -223,4 +230,17 @@ func mostWaiting(series []shadowPoint) (most float64) {
 		}
 	}
 	return most
+}
+
+// waitedUntil is when operations were last seen to wait because of the move: more than ever before it.
+func waitedUntil(series []shadowPoint) (last time.Duration) {
+	usual := 0.0
+	for _, p := range series {
+		if p.At <= 0 {
+			usual = max(usual, p.Waiting)
+		} else if p.Waiting > usual {
+			last = time.Duration(p.At * 1e9)
+		}
+	}
+	return last
 }

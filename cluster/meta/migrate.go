@@ -16,7 +16,7 @@ func (s *Store) Migrate(ctx context.Context, req MigrationRequest) (Migration, e
 		Source: req.Source, Target: req.Target, Ranges: view.RangesOf(req.Ranges...), Options: req.Options,
 		Stage: Wanted, By: req.By, Why: req.Why, Requested: time.Now().UTC(),
 	}
-	if err := req.Options.check(); err != nil {
+	if err := req.Options.Check(); err != nil {
 		return m, err
 	}
 	_, _, err := s.change(ctx, nil, func(e *edit) error {

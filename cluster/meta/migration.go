@@ -79,7 +79,8 @@ type MigrationOptions struct {
 	Cold string `json:"cold,omitempty"`
 }
 
-func (o MigrationOptions) check() error {
+// Check says what is wrong with them.
+func (o MigrationOptions) Check() error {
 	switch o.PriorityPulls {
 	case "", PriorityPullsAsync, PriorityPullsSync, PriorityPullsNone:
 	default:

@@ -55,7 +55,7 @@ source is needed; see --cold for other ways.`,
 			if cmd.Flags().NFlag() == 0 {
 				return cmd.Help()
 			}
-			f.cmd = cmd
+			f.cmd, f.what.share = cmd, cmd.Flags().Changed("fraction")
 			return f.run()
 		},
 	}
@@ -88,6 +88,12 @@ func (f *migrateFlags) run() error {
 	defer cancel()
 	if f.from == "" || f.to == "" {
 		return usagef("say between which nodes to move: --from NODE --to NODE; `ostro cluster status` lists them")
+	}
+	if f.from == f.to {
+		return usagef("%s has these ranges already: move them to another node", f.to)
+	}
+	if err := f.options.Check(); err != nil {
+		return usagef("%v", err)
 	}
 	if err := f.what.check(); err != nil {
 		return err
@@ -144,7 +150,7 @@ func (f *migrateFlags) request(s *meta.Snapshot) (meta.MigrationRequest, error) 
 	}
 	req.Ranges = ranges
 	if missing := ranges.Subtract(owned); len(missing) > 0 {
-		return req, fmt.Errorf("%s does not own %s: %s", req.Source, slotText(missing), ownersOf(s, missing))
+		return req, usagef("%s does not own %s: %s", req.Source, slotText(missing), ownersOf(s, missing))
 	}
 	return req, nil
 }
@@ -159,11 +165,11 @@ func ownersOf(s *meta.Snapshot, ranges view.Ranges) string {
 	}
 	switch len(owners) {
 	case 0:
-		return "nobody owns it"
+		return "nobody does"
 	case 1:
-		return "it is " + owners[0] + "'s"
+		return owners[0] + " does"
 	}
-	return "it is divided among " + few(owners, 4)
+	return few(owners, 4) + " do"
 }
 
 // begun tells of a migration that nobody waits for.

@@ -115,9 +115,10 @@ func TestAMigrationIsRefusedWithWhatToDo(t *testing.T) {
 	for line, want := range map[string]string{
 		"--from a":                                                 "--from NODE --to NODE",
 		"--from a --to b":                                          "one of --slots",
+		"--from a --to b --fraction 0":                             "above 0, up to 1, not 0",
 		"--from a --to x --fraction 1":                             "there is no node x: `ostro cluster status` lists them",
 		"--from x --to b --fraction 1":                             "there is no node x",
-		"--from a --to b --slots 8000-8191,9000":                   "a does not own slot 9000: it is b's",
+		"--from a --to b --slots 8000-8191,9000":                   "a does not own slot 9000: b does",
 		"--from a --to a --slots 1 --detach":                       "a has these ranges already",
 		"--from a --to b --slots 1 --detach --priority-pulls soon": "use async, sync or none",
 		"--from a --to b --slots 1 --detach --ownership never":     "use early or late",

@@ -14,11 +14,12 @@ type whatToMove struct {
 	slots    string
 	ranges   string
 	fraction float64
+	share    bool // a fraction was named, whatever it is
 }
 
 func (w whatToMove) check() error {
 	given := 0
-	for _, is := range []bool{w.slots != "", w.ranges != "", w.fraction != 0} {
+	for _, is := range []bool{w.slots != "", w.ranges != "", w.fraction != 0 || w.share} {
 		if is {
 			given++
 		}
@@ -28,7 +29,7 @@ func (w whatToMove) check() error {
 		return usagef("say what to move with one of --slots 0-99,200, --range 40-4f, --fraction 0.5")
 	case given > 1:
 		return usagef("say what to move in one way: --slots, --range or --fraction")
-	case w.fraction < 0 || w.fraction > 1:
+	case w.share && w.fraction == 0, w.fraction < 0, w.fraction > 1:
 		return usagef("--fraction is a part of what the source owns: above 0, up to 1, not %g", w.fraction)
 	}
 	_, err := w.of(nil)
