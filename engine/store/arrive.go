@@ -43,6 +43,7 @@ type Arrival struct {
 	settled *settled
 	large   arrivingLarge
 	cold    *indirections // nil if the source sends none
+	hasty   atomic.Bool   // see Hasten
 
 	mu      sync.Mutex
 	workers []*ImportWorker
@@ -126,7 +127,7 @@ func (a *Arrival) NewWorker() (*ImportWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side}
+	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side, run: new(importRun)}
 	a.workers = append(a.workers, w)
 	a.sides = append(a.sides, side)
 	return w, nil
@@ -168,6 +169,10 @@ func (a *Arrival) Adopt(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Hasten says whether pulls are under way, for whose end clients wait in a way: until then what came is not made part of the
+// log, for the source keeps it, unless memory gets short.
+func (a *Arrival) Hasten(on bool) { a.hasty.Store(on) }
 
 // retireAll ends all workers. The caller holds mu.
 func (a *Arrival) retireAll() {
@@ -293,6 +298,11 @@ func (as *arrivals) list() []*Arrival {
 		return *all
 	}
 	return nil
+}
+
+// hasty tells whether one of them is pulled.
+func (as *arrivals) hasty() bool {
+	return slices.ContainsFunc(as.list(), func(a *Arrival) bool { return a.hasty.Load() })
 }
 
 // has tells whether records of a place may still arrive.

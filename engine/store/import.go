@@ -99,6 +99,9 @@ type ImportWorker struct {
 	pieces []valueName // of which pieces came; if live
 	values largeValues
 	ahead  importBatch
+	run    *importRun // if live
+
+	lastTable lastTable
 	stats  struct{ entries, taken, bytes, tombstones atomic.Int64 }
 }
 
