@@ -102,7 +102,7 @@ type ImportWorker struct {
 	run    *importRun // if live
 
 	lastTable lastTable
-	stats  struct{ entries, taken, bytes, tombstones atomic.Int64 }
+	stats     struct{ entries, taken, bytes, tombstones atomic.Int64 }
 }
 
 // NewWorker gives a goroutine its part.
