@@ -46,11 +46,12 @@ func (p *framePool) get() (*frame, error) {
 	return f, nil
 }
 
-// put keeps a few frames for reuse and gives the rest back to the system.
+// put keeps a few frames for reuse and gives the rest back to the system: what has come and gone may come again, and
+// fresh memory costs as much as what is copied into it.
 func (p *framePool) put(f *frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.free) < 4 {
+	if len(p.free) < max(4, len(p.all)/4) {
 		p.free = append(p.free, f)
 		return
 	}
