@@ -115,6 +115,23 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 	return a, nil
 }
 
+// Prepare makes memory ready for an arrival of about so many bytes, as far as there is plenty, until ctx ends. It costs
+// clients little before an arrival, and much in its midst. Unprepare gives back what no arrival took.
+func (st *Store) Prepare(ctx context.Context, bytes int64) error {
+	room := st.maxResident()/2 - st.log.Resident()
+	n := min((bytes+int64(st.opts.SegmentBytes)-1)/int64(st.opts.SegmentBytes), preparedBytes/int64(st.opts.SegmentBytes), room)
+	if n <= 0 {
+		return nil
+	}
+	return st.log.Prepare(ctx, int(n))
+}
+
+// Unprepare takes Prepare back.
+func (st *Store) Unprepare() { st.log.Unprepare() }
+
+// preparedBytes is how much is made ready at the most.
+const preparedBytes = 1 << 30
+
 // NewWorker gives a goroutine its part of the import. What it imports is what pulls of the
 // source gave. It is closed by its Close, or by End.
 func (a *Arrival) NewWorker() (*ImportWorker, error) {
