@@ -172,6 +172,7 @@ func (a *Arrival) Finish(ctx context.Context) error {
 // copies of it, and in every recovery. Until then the source has to keep it. After an error it
 // may be called again.
 func (a *Arrival) Adopt(ctx context.Context) error {
+	a.Hasten(false)
 	a.mu.Lock()
 	a.retireAll()
 	sides := slices.Clone(a.sides)
@@ -188,8 +189,18 @@ func (a *Arrival) Adopt(ctx context.Context) error {
 }
 
 // Hasten says whether pulls are under way, for whose end clients wait in a way: until then what came is not made part of the
-// log, for the source keeps it, unless memory gets short.
+// log, for the source keeps it, unless memory gets short. Adopt ends it.
 func (a *Arrival) Hasten(on bool) { a.hasty.Store(on) }
+
+// Pending is how many segments of what was imported are closed and not part of the log yet.
+func (a *Arrival) Pending() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sides {
+		n += s.Pending()
+	}
+	return n
+}
 
 // retireAll ends all workers. The caller holds mu.
 func (a *Arrival) retireAll() {

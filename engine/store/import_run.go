@@ -12,7 +12,7 @@ import (
 
 const (
 	runEntries = 64       // of one run at the most: their cache misses overlap
-	runBytes   = 64 << 10 // likewise, if it has more than one; a sixteenth of what a segment takes, if that is less
+	runBytes   = 64 << 10 // likewise, if it has more than one; a quarter of what a segment takes, if that is less
 )
 
 // importRun is a run.
@@ -35,7 +35,7 @@ type runItem struct {
 func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
 	run := w.run
 	run.n, run.bytes = 0, nil
-	most := min(runBytes, w.ss.st.log.MaxEntry()/16)
+	most := min(runBytes, w.ss.st.log.MaxEntry()/4)
 	seen, at := int64(0), 0
 	for run.n < runEntries && at < len(entries) {
 		if entries[at] == 0 {
