@@ -85,7 +85,7 @@ const (
 )
 
 // Sample notes which keys of a migration clients use.
-func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID) error {
+func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID, begun func(view.Ranges) error) error {
 	l, err := o.opened()
 	if err != nil {
 		return err
@@ -95,6 +95,9 @@ func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID) e
 		return err
 	}
 	if err := l.gives(s.Migrations[id], id, target); err != nil {
+		return err
+	}
+	if err := begun(s.Migrations[id].Ranges); err != nil {
 		return err
 	}
 	sample := store.NewSample(migrate.Ranges(s.Migrations[id].Ranges), sampleKeys)

@@ -18,6 +18,10 @@ type lane struct {
 	p     *pulls
 	most  int // partitions
 	under []*partition
+
+	soon  context.Context // when the source is to have answered
+	since time.Time       // when that was said
+	stop  context.CancelFunc
 }
 
 // partition is a piece that is being pulled.
@@ -46,7 +50,24 @@ func (l *lane) run(ctx context.Context) error {
 		l.p.leave(at.piece)
 	}
 	l.under = nil
+	if l.stop != nil {
+		l.stop()
+		l.soon, l.stop = nil, nil
+	}
 	return err
+}
+
+// patience is a context that ends when the source has been silent for about as long as it may. Many pulls share one: a timer
+// for each would cost more than what it is for.
+func (l *lane) patience(ctx context.Context) context.Context {
+	if now := time.Now(); l.soon == nil || now.Sub(l.since) > silent/10 {
+		if l.stop != nil {
+			l.stop()
+		}
+		l.since = now
+		l.soon, l.stop = context.WithTimeout(ctx, silent)
+	}
+	return l.soon
 }
 
 // fill begins as many partitions as there may be.
@@ -71,9 +92,7 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 		Since: l.p.log.since, Indirect: l.p.m.want.Options.Indirect(),
 	}
 	l.head = q.encode(l.head)
-	ctx, cancel := context.WithTimeout(ctx, silent)
-	defer cancel()
-	return l.line.Send(ctx, methodPull, l.head, nil)
+	return l.line.Send(l.patience(ctx), methodPull, l.head, nil)
 }
 
 // once takes the answer to the oldest pull, replays it, and sends the next of the same partition.
@@ -101,9 +120,7 @@ func (l *lane) once(ctx context.Context) error {
 // replay waits for an answer and imports what it brings.
 func (l *lane) replay(ctx context.Context) (got pulled, bytes int, err error) {
 	began := time.Now()
-	waiting, cancel := context.WithTimeout(ctx, silent)
-	defer cancel()
-	head, entries, err := l.line.Receive(waiting)
+	head, entries, err := l.line.Receive(l.patience(ctx))
 	if err == nil {
 		err = got.decode(head)
 	}

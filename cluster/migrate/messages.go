@@ -33,6 +33,12 @@ type transfer struct {
 	Segment record.SegmentID `json:"segment"`
 }
 
+// sampled is the first part of the answer to methodSample; the end comes when the sample was taken.
+type sampled struct {
+	// Bytes estimates how much there is to pull.
+	Bytes int64 `json:"bytes"`
+}
+
 // yielded is the end of the answer: the source does not serve the ranges any more, and what it acknowledged
 // of them is in all copies of its log. The parts before it are the results of operations, as entries.
 type yielded struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -310,10 +311,46 @@ func (m *move) halt(ctx context.Context, s Step) error {
 	return Halts{m.o.Self, m.o.HaltDir}.Here(ctx, s, tell)
 }
 
-// sample asks the source to note what its clients use, so that it can send that first.
+// sample asks the source to note what its clients use, so that it can send that first. Meanwhile memory is made ready
+// here for what will come.
 func (m *move) sample(ctx context.Context) (stage, error) {
-	if _, err := m.o.Peers.Call(ctx, m.want.Source, methodSample, transfer{ID: m.id}, nil, nil); err != nil {
+	if err := m.samples(ctx); err != nil {
 		m.log.Warn("the source took no sample; the migration goes on without", "why", err)
 	}
 	return yielding, m.halt(ctx, AfterSample)
+}
+
+// prepareFor is how long memory is made ready after the sample was taken, at the most.
+const prepareFor = 200 * time.Millisecond
+
+func (m *move) samples(ctx context.Context) error {
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodSample, transfer{ID: m.id})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.Stall(silent)
+	preparing, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	defer done.Wait()
+	defer stop()
+	for {
+		var said sampled
+		_, last, err := s.Next(&said)
+		if err != nil {
+			return err
+		}
+		if last {
+			break
+		}
+		done.Go(func() {
+			if err := m.o.Store.Prepare(preparing, said.Bytes); err != nil {
+				m.log.Warn("memory for what will come could not be made ready", "why", err)
+			}
+		})
+	}
+	timer := time.AfterFunc(prepareFor, stop)
+	defer timer.Stop()
+	done.Wait()
+	return nil
 }

@@ -139,6 +139,8 @@ func (p *pulls) all(ctx context.Context) error {
 	if err := errors.Join(p.open(), p.openLanes()); err != nil {
 		return err
 	}
+	p.m.arrival.Hasten(true)
+	defer p.m.arrival.Hasten(false)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup

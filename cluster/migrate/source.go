@@ -17,8 +17,9 @@ type Origin interface {
 	// Yield gives the ranges of a migration away, unless that was done, and returns when nobody executes on them
 	// here any more and all that was executed is in every copy of the log. It may be asked again.
 	Yield(ctx context.Context, id ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error)
-	// Sample notes for a moment which keys of a migration clients use; Sampled are those.
-	Sample(ctx context.Context, id ID, target view.NodeID) error
+	// Sample notes for a moment which keys of a migration clients use; Sampled are those. It calls begun with
+	// its ranges at first.
+	Sample(ctx context.Context, id ID, target view.NodeID, begun func(view.Ranges) error) error
 	Sampled(id ID) []store.ArrivingKey
 	// Given returns a migration whose ranges this node has yielded, or whose target copies them.
 	Given(ctx context.Context, id ID, target view.NodeID) (meta.Migration, error)
@@ -90,7 +91,17 @@ func (s *Source) sample(ctx context.Context, c *peer.Call) (any, []byte, error) 
 	if err := c.Bind(&ask); err != nil {
 		return nil, nil, err
 	}
-	return nil, nil, s.origin.Sample(ctx, ask.ID, c.From)
+	return sampled{}, nil, s.origin.Sample(ctx, ask.ID, c.From, func(ranges view.Ranges) error {
+		shelf, err := s.origin.Shelf()
+		if err != nil {
+			return err
+		}
+		if err := shelf.enter(); err != nil {
+			return err
+		}
+		defer shelf.leave()
+		return c.Send(sampled{shelf.bytesOf(ranges)}, nil)
+	})
 }
 
 // returned answers when the source knows that it has the ranges back.

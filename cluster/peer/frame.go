@@ -132,18 +132,18 @@ func (f *frame) decodeHeader(b *[headerBytes]byte) (sizes, error) {
 // the frame's slices lie there. With nil they are the frame's own. The bulk is 8-aligned, so
 // that entries of a log can be read where they lie.
 func (f *frame) read(r io.Reader, into []byte) ([]byte, error) {
-	return f.readBy(r, into, func(_ sizes, read func()) { read() })
+	return f.readBy(r, into, func(_ sizes, into []byte, read func([]byte)) { read(into) })
 }
 
-// readBy is read; by reads what follows the header.
-func (f *frame) readBy(r io.Reader, into []byte, by func(s sizes, read func())) ([]byte, error) {
+// readBy is read; by reads what follows the header, into into or other memory.
+func (f *frame) readBy(r io.Reader, into []byte, by func(s sizes, into []byte, read func(into []byte))) ([]byte, error) {
 	var header [headerBytes]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
 		return into, err
 	}
 	s, err := f.decodeHeader(&header)
 	if err == nil {
-		by(s, func() { into, err = f.readRest(r, into, &header, s) })
+		by(s, into, func(room []byte) { into, err = f.readRest(r, room, &header, s) })
 	}
 	return into, err
 }

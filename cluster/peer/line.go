@@ -65,7 +65,7 @@ func (l *Line) Call(ctx context.Context, method string, head any, bulk []byte, a
 }
 
 // sendTogether is how many calls of Send leave with one system call at the most.
-const sendTogether = 4
+const sendTogether = 8
 
 // Send is the first half of Call: the answers come in the order of the calls, each by one Receive. The deadline of
 // ctx is the handler's, too; head and bulk may be used again when it returns. The call leaves with others, at the latest

@@ -30,6 +30,7 @@ type sender struct {
 	queued  []byte
 	spare   []byte
 	held    []*frame // in pieces, behind what is queued
+	pieces  int      // how many those have
 	vector  [][]byte // belongs to who writes
 	fronts  []int    // likewise
 	writing bool
@@ -51,8 +52,12 @@ func (s *sender) send(f *frame) error {
 	return s.flush()
 }
 
-// heldFrames is how many frames in pieces leave with one system call at the most.
-const heldFrames = 4
+// Frames in pieces leave with one system call: so many of them, or until so many pieces are together, which is about what
+// the system takes at once.
+const (
+	heldFrames = 8
+	heldPieces = 900
+)
 
 // queue leaves a frame for the next flush. Of those in pieces it writes some as soon as there are a few.
 func (s *sender) queue(f *frame) error {
@@ -63,7 +68,8 @@ func (s *sender) queue(f *frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(f.pieces) > 0 {
-		if s.held = append(s.held, f); len(s.held) < heldFrames {
+		s.held = append(s.held, f)
+		if s.pieces += len(f.pieces); len(s.held) < heldFrames && s.pieces+len(f.pieces) < heldPieces {
 			return s.err
 		}
 		return s.writeHeld()
@@ -92,7 +98,7 @@ func (s *sender) writeHeld() error {
 		return s.err
 	}
 	some := s.held
-	s.held = nil
+	s.held, s.pieces = nil, 0
 	defer func() {
 		for i, f := range some {
 			f.release()

@@ -75,7 +75,7 @@ func (k *caller) run(ctx context.Context) error {
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)
 		} else {
-			k.begin(ctx, m, &f)
+			k.begin(ctx, m, &f, memory)
 			scratch = nil
 		}
 		if err != nil {
@@ -88,22 +88,32 @@ func (k *caller) run(ctx context.Context) error {
 // of a segment, say, for which no client waits.
 const largeBulk = 1 << 20
 
-// patiently reads the rest of a large request at low priority.
-func (k *caller) patiently(s sizes, read func()) {
-	if s.bulk < largeBulk || k.quiet {
-		read()
+// patiently reads the rest of a large request at low priority, into memory that was lent before if there is some.
+func (k *caller) patiently(s sizes, into []byte, read func([]byte)) {
+	if s.bulk < largeBulk {
+		read(into)
 		return
 	}
-	background.Quietly(read)
+	if b, _ := k.server.lent.Get().(*[]byte); b != nil {
+		into = *b
+	}
+	if k.quiet {
+		read(into)
+		return
+	}
+	background.Quietly(func() { read(into) })
 }
 
 // begin answers a request in a goroutine of its own, when there is room for one.
-func (k *caller) begin(ctx context.Context, m method, f *frame) {
+func (k *caller) begin(ctx context.Context, m method, f *frame, memory []byte) {
 	k.room <- struct{}{}
 	ctx, cancel := context.WithCancel(ctx)
 	k.note(f.call, cancel)
 	go func() {
 		_ = k.out.send(k.result(ctx, m, f)) // The reader finds out what was wrong.
+		if m.lent && len(memory) >= largeBulk {
+			k.server.lent.Put(&memory)
+		}
 		k.forget(f.call)
 		cancel()
 		<-k.room

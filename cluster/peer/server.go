@@ -86,6 +86,8 @@ type Server struct {
 	conns  map[net.Conn]struct{}
 	closed bool
 
+	lent sync.Pool // of *[]byte, for large requests
+
 	calls, failed, malformed, unauthorized atomic.Uint64
 }
 
@@ -93,6 +95,7 @@ type method struct {
 	handler Handler
 	inOrder bool
 	quiet   bool
+	lent    bool
 }
 
 // NewServer makes a server without methods.
@@ -132,6 +135,10 @@ func (s *Server) HandleInOrder(name string, h Handler) {
 func (s *Server) HandleQuietly(name string, h Handler) {
 	s.set(name, method{handler: h, inOrder: true, quiet: true})
 }
+
+// HandleLent is Handle for methods with large requests: Head and Bulk are the handler's until it returns, and their memory
+// is then another's. What is garbage has the collector stop everybody, and large requests would make much of it.
+func (s *Server) HandleLent(name string, h Handler) { s.set(name, method{handler: h, lent: true}) }
 
 func (s *Server) set(name string, m method) {
 	s.known.Lock()

@@ -243,7 +243,7 @@ func (b *Backup) Handle(s *peer.Server) {
 	s.HandleInOrder(MethodAppend, b.onAppend)
 	s.Handle(MethodClose, b.onClose)
 	s.Handle(MethodRaise, b.onRaise)
-	s.Handle(MethodPut, b.onPut)
+	s.HandleLent(MethodPut, b.onPut)
 	s.Handle(MethodRoster, b.onRoster)
 	s.Handle(MethodDiscard, b.onDiscard)
 	s.Handle(MethodForget, b.onForget)

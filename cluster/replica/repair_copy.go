@@ -92,6 +92,8 @@ func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, s
 	slices.SortStableFunc(candidates, func(a, b Member) int { return rank(c.partly, a.ID) - rank(c.partly, b.ID) })
 	p.mu.Unlock()
 	err := fmt.Errorf("segment %d: nobody can take a copy", c.id)
+	read := loaded{p: p, c: c}
+	defer read.free()
 	for _, n := range candidates {
 		p.mu.Lock()
 		enough := len(c.holders) >= min(p.o.Copies, max(len(usable), p.books.copies)) || p.books.closed[c.id] != c
@@ -99,7 +101,7 @@ func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, s
 		if enough {
 			return nil
 		}
-		if e := p.putAt(ctx, c, n.ID); e != nil {
+		if e := p.putAt(ctx, &read, n.ID); e != nil {
 			p.avoid(n.ID, false, e)
 			err = errors.Join(err, e)
 			continue
@@ -128,38 +130,74 @@ func (p *Primary) rest(ctx context.Context, bytes int) {
 	}
 }
 
-// putAt makes one copy.
-func (p *Primary) putAt(ctx context.Context, c *closedSegment, node view.NodeID) error {
-	if err := p.addBackup(ctx, node); err != nil {
-		return err
+// loaded is the bytes of a segment, read when they are first needed.
+type loaded struct {
+	p     *Primary
+	c     *closedSegment
+	bytes []byte
+}
+
+// load reads and checks them.
+func (l *loaded) load() error {
+	if l.bytes != nil {
+		return nil
 	}
+	p, c := l.p, l.c
 	b, err := p.source.Load(c.id)
 	if err != nil {
 		return fmt.Errorf("read segment %d to copy it: %w", c.id, err)
 	}
+	l.bytes = b
+	defer func() {
+		if err != nil {
+			l.free()
+		}
+	}()
 	if len(b) < int(c.End) {
-		return fmt.Errorf("read segment %d to copy it: it has %d bytes of %d", c.id, len(b), c.End)
+		err = fmt.Errorf("read segment %d to copy it: it has %d bytes of %d", c.id, len(b), c.End)
+		return err
 	}
-	b = b[:c.End]
+	l.bytes = b[:c.End]
 	var sum uint32
-	background.Quietly(func() { sum = crc32.Checksum(b, castagnoliTable) })
+	background.Quietly(func() { sum = crc32.Checksum(l.bytes, castagnoliTable) })
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !c.summed { // Else it is what others read without the lock.
 		c.Sum, c.summed = sum, true
 	}
-	same := c.Sum == sum
+	if c.Sum != sum {
+		err = fmt.Errorf("segment %d is not what it was: its own copy is damaged", c.id)
+	}
+	return err
+}
+
+// free gives their memory back. Nobody reads them any more.
+func (l *loaded) free() {
+	if l.bytes != nil && l.p.source.Free != nil {
+		l.p.source.Free(l.bytes)
+	}
+	l.bytes = nil
+}
+
+// putAt makes one copy.
+func (p *Primary) putAt(ctx context.Context, read *loaded, node view.NodeID) error {
+	if err := p.addBackup(ctx, node); err != nil {
+		return err
+	}
+	if err := read.load(); err != nil {
+		return err
+	}
+	c := read.c
+	p.mu.Lock()
 	closing := c.Closing
 	p.mu.Unlock()
-	if !same {
-		return fmt.Errorf("segment %d is not what it was: its own copy is damaged", c.id)
-	}
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: closing, Roster: p.roster()}
 	if !request.Roster.Segments.Contains(uint64(c.id)) {
 		return nil // It was dropped meanwhile.
 	}
-	if _, err := p.call(ctx, node, MethodPut, request, b, nil); err != nil {
+	if _, err := p.call(ctx, node, MethodPut, request, read.bytes, nil); err != nil {
 		return fmt.Errorf("copy segment %d: %w", c.id, err)
 	}
 	p.mu.Lock()

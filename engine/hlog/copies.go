@@ -72,7 +72,7 @@ func (l *Log) Begin(ctx context.Context) error {
 func (l *Log) source(last record.BatchID) Source {
 	s := Source{
 		LogID: l.opts.LogID, SegmentBytes: l.opts.SegmentBytes, Heads: len(l.heads) + 1, Last: last,
-		Load: l.loadByID, Advanced: l.advanced, Failed: l.copiesFailed,
+		Load: l.loadByID, Free: l.loads.put, Advanced: l.advanced, Failed: l.copiesFailed,
 	}
 	for _, seg := range l.Segments() {
 		seg.held.Store(true)

@@ -7,7 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const hugePageBytes = 2 << 20
+const (
+	hugePageBytes  = 2 << 20
+	smallPageBytes = 4 << 10
+)
 
 // framePool hands out segment-sized memory outside the Go heap, on huge pages
 // where the kernel gives them. Frames are not zeroed when they come back: a
@@ -46,11 +49,54 @@ func (p *framePool) get() (*frame, error) {
 	return f, nil
 }
 
-// put keeps a few frames for reuse and gives the rest back to the system.
+// prepare makes frames ahead until so many are free. Their memory is at hand then: a first touch costs as much as what is
+// copied into it. It stops when more says so.
+func (p *framePool) prepare(n int, more func() bool) error {
+	for more() {
+		p.mu.Lock()
+		enough := len(p.free) >= n
+		p.mu.Unlock()
+		if enough {
+			return nil
+		}
+		f, err := newFrame(p.bytes)
+		if err != nil {
+			return err
+		}
+		for at := 0; at < len(f.bytes); at += smallPageBytes {
+			f.bytes[at] = 0
+		}
+		p.mu.Lock()
+		if p.all == nil {
+			p.all = map[*frame]struct{}{}
+		}
+		p.all[f] = struct{}{}
+		p.free = append(p.free, f)
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// trim gives back what is free beyond the few that are kept.
+func (p *framePool) trim() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.free) > p.kept() {
+		last := len(p.free) - 1
+		p.unmap(p.free[last])
+		p.free = p.free[:last]
+	}
+}
+
+// kept is how many free frames are kept. The caller holds mu.
+func (p *framePool) kept() int { return max(4, len(p.all)/4) }
+
+// put keeps a few frames for reuse and gives the rest back to the system: what has come and gone may come again, and
+// fresh memory costs as much as what is copied into it.
 func (p *framePool) put(f *frame) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.free) < 4 {
+	if len(p.free) < p.kept() {
 		p.free = append(p.free, f)
 		return
 	}

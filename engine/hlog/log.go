@@ -101,6 +101,7 @@ type Log struct {
 	ids      segmentIDs
 	copies   copies
 	sides    sides
+	loads    loads
 	ctx      context.Context // ends with the log
 	cancel   context.CancelFunc
 	settle   chan *Segment

@@ -67,6 +67,9 @@ type Source struct {
 	// Load gives the bytes of a closed segment, of this life or a former one, to make
 	// another copy of it. ErrGone: it was dropped meanwhile.
 	Load func(id record.SegmentID) ([]byte, error)
+	// Free takes back what Load gave, if nobody reads it any more. It need not be called, and may be nil: but
+	// segments are large, and what is garbage has the collector stop everybody.
+	Free func(b []byte)
 	// Advanced is to be called when the watermark has moved, by anybody. It is quick,
 	// and does nothing if somebody else was faster.
 	Advanced func()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // Side is a head beside the order of batches, for records that are safe somewhere
@@ -75,6 +76,18 @@ func (l *Log) NewSide() (*Side, error) {
 	l.sides.count.Store(int32(len(l.sides.open)))
 	return s, nil
 }
+
+// Prepare makes memory ready for side segments, at low priority, until there is enough for so many or ctx ends.
+// Unprepare gives back what was not needed.
+func (l *Log) Prepare(ctx context.Context, segments int) (err error) {
+	background.Quietly(func() {
+		err = l.pool.prepare(segments, func() bool { return ctx.Err() == nil && !l.closing.Load() })
+	})
+	return err
+}
+
+// Unprepare takes Prepare back.
+func (l *Log) Unprepare() { l.pool.trim() }
 
 // OpenSides is how many sides there are that may each be at a segment.
 func (l *Log) OpenSides() int { return int(l.sides.count.Load()) }

@@ -82,7 +82,19 @@ func (l *Log) pinnedBytes(s *Segment) []byte {
 	if !pinned || f == nil {
 		return nil
 	}
-	b := make([]byte, s.End())
+	b := l.loads.get(l.opts.SegmentBytes)[:s.End()]
 	copyInSteps(b, f.bytes[:s.End()])
 	return b
 }
+
+// loads is memory for copies of segments that are on their way to others.
+type loads struct{ sync.Pool }
+
+func (p *loads) get(n int) []byte {
+	if b, _ := p.Pool.Get().(*[]byte); b != nil && cap(*b) >= n {
+		return (*b)[:n]
+	}
+	return make([]byte, n)
+}
+
+func (p *loads) put(b []byte) { p.Pool.Put(&b) }

@@ -94,6 +94,43 @@ func (ix *Index) StepRange(from, to record.Place, cursor uint64, buckets int, f 
 	return w.cursor()
 }
 
+// Found is what a walk knows of an entry: its address, and its place as Known gives it.
+type Found struct {
+	At    record.Address
+	Known record.Place
+}
+
+// Collect is StepRange of one bucket that appends what it finds: for those who walk much, and change nothing.
+func (ix *Index) Collect(from, to record.Place, cursor uint64, into []Found) (all []Found, next uint64) {
+	w := positionOf(cursor)
+	if cursor == 0 {
+		w = position{at: uint32(from >> 32), depth: maxDepth}
+	}
+	t := ix.table(&w)
+	if w.first() > uint32(to>>32) {
+		return into, 0
+	}
+	b := int(w.bucket)
+	inside := t.header().prefix > uint32(from>>32) && t.last() < uint32(to>>32)
+	at := t.bucketAt(b)
+	for first := true; at != 0; first = false {
+		for i := range bucketWords {
+			word, top := at.entry(i)
+			if addressOf(word) == 0 {
+				continue
+			}
+			if place := record.Place(top<<32 | uint64(b)); inside || mayLie(place, from, to) {
+				into = append(into, Found{addressOf(word), place})
+			}
+		}
+		at = t.next(at.loadMeta(), first)
+	}
+	if !w.advance(t) {
+		return into, 0
+	}
+	return into, w.cursor()
+}
+
 // Ahead gives the first and the last place that the next bucket of a StepRange may have
 // entries of.
 func (ix *Index) Ahead(from record.Place, cursor uint64) (first, last record.Place) {

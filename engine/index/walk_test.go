@@ -3,6 +3,7 @@ package index
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -401,4 +402,31 @@ func TestDumpReadsABucketAtOneMoment(t *testing.T) {
 	}
 	done.Store(true)
 	wg.Wait()
+}
+
+func TestCollectFindsWhatStepRangeVisits(t *testing.T) {
+	for name, place := range map[string]func(uint64) record.Place{"spread": placeFor, "one slot": skews["one slot"].place} {
+		t.Run(name, func(t *testing.T) {
+			ix := open(t, Options{})
+			ix.fill(20_000, place)
+			rng := rand.New(rand.NewPCG(1, 2))
+			for range 50 {
+				from, to := place(rng.Uint64N(20_000)), place(rng.Uint64N(20_000))
+				from, to = min(from, to), max(from, to)
+				var want, got []Found
+				for cursor, more := uint64(0), true; more; more = cursor != 0 {
+					cursor = ix.StepRange(from, to, cursor, 7, func(pr *Probe) bool {
+						want = append(want, Found{pr.Address(), pr.Place()})
+						return true
+					})
+				}
+				for cursor, more := uint64(0), true; more; more = cursor != 0 {
+					got, cursor = ix.Collect(from, to, cursor, got)
+				}
+				if !slices.Equal(got, want) {
+					t.Fatalf("from %#x to %#x: %d entries were collected, %d visited", from, to, len(got), len(want))
+				}
+			}
+		})
+	}
 }

@@ -43,6 +43,7 @@ type Arrival struct {
 	settled *settled
 	large   arrivingLarge
 	cold    *indirections // nil if the source sends none
+	hasty   atomic.Bool   // see Hasten
 
 	mu      sync.Mutex
 	workers []*ImportWorker
@@ -114,6 +115,23 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 	return a, nil
 }
 
+// Prepare makes memory ready for an arrival of about so many bytes, as far as there is plenty, until ctx ends. It costs
+// clients little before an arrival, and much in its midst. Unprepare gives back what no arrival took.
+func (st *Store) Prepare(ctx context.Context, bytes int64) error {
+	room := st.maxResident()/2 - st.log.Resident()
+	n := min((bytes+int64(st.opts.SegmentBytes)-1)/int64(st.opts.SegmentBytes), preparedBytes/int64(st.opts.SegmentBytes), room)
+	if n <= 0 {
+		return nil
+	}
+	return st.log.Prepare(ctx, int(n))
+}
+
+// Unprepare takes Prepare back.
+func (st *Store) Unprepare() { st.log.Unprepare() }
+
+// preparedBytes is how much is made ready at the most.
+const preparedBytes = 1 << 30
+
 // NewWorker gives a goroutine its part of the import. What it imports is what pulls of the
 // source gave. It is closed by its Close, or by End.
 func (a *Arrival) NewWorker() (*ImportWorker, error) {
@@ -126,7 +144,7 @@ func (a *Arrival) NewWorker() (*ImportWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side}
+	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side, run: new(importRun)}
 	a.workers = append(a.workers, w)
 	a.sides = append(a.sides, side)
 	return w, nil
@@ -154,6 +172,7 @@ func (a *Arrival) Finish(ctx context.Context) error {
 // copies of it, and in every recovery. Until then the source has to keep it. After an error it
 // may be called again.
 func (a *Arrival) Adopt(ctx context.Context) error {
+	a.Hasten(false)
 	a.mu.Lock()
 	a.retireAll()
 	sides := slices.Clone(a.sides)
@@ -167,6 +186,20 @@ func (a *Arrival) Adopt(ctx context.Context) error {
 		a.mu.Unlock()
 	}
 	return nil
+}
+
+// Hasten says whether pulls are under way, for whose end clients wait in a way: until then what came is not made part of the
+// log, for the source keeps it, unless memory gets short. Adopt ends it.
+func (a *Arrival) Hasten(on bool) { a.hasty.Store(on) }
+
+// Pending is how many segments of what was imported are closed and not part of the log yet.
+func (a *Arrival) Pending() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.sides {
+		n += s.Pending()
+	}
+	return n
 }
 
 // retireAll ends all workers. The caller holds mu.
@@ -293,6 +326,11 @@ func (as *arrivals) list() []*Arrival {
 		return *all
 	}
 	return nil
+}
+
+// hasty tells whether one of them is pulled.
+func (as *arrivals) hasty() bool {
+	return slices.ContainsFunc(as.list(), func(a *Arrival) bool { return a.hasty.Load() })
 }
 
 // has tells whether records of a place may still arrive.

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -122,4 +124,42 @@ func TestTheHeirOfADeadSourceFinishesWhatPullsBegan(t *testing.T) {
 			m.e.compare("opened again", open(m.t, m.opts), m.owns)
 		}
 	})
+}
+
+func TestWhatArrivesIsMadePartOfTheLogAfterThePulls(t *testing.T) {
+	copies := hlogtest.New(t, seedOf(t))
+	st, err := store.Open(store.Options{Device: device.NewMemory(), Durability: store.EverySec, Cluster: true, SegmentBytes: 64 << 10, Replicator: copies})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	a, err := st.Arrive(store.ArriveOptions{Ranges: []store.Range{everyPlace}, Ceiling: 7, Puller: noPuller{t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Hasten(true)
+	w, err := a.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const records = 5000
+	for _, b := range foreignLog(records) {
+		if err := w.Import(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sides := a.Pending()
+	if least := records * 130 / (64 << 10); sides < least {
+		t.Errorf("%d side segments while pulls are under way, want %d at least", sides, least)
+	}
+	if err := a.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := a.Pending(); n != 0 {
+		t.Errorf("%d side segments after all is part of the log", n)
+	}
+	a.End()
+	if keys, _ := st.Count(0); keys != records {
+		t.Errorf("%d keys, want %d", keys, records)
+	}
 }

@@ -99,7 +99,10 @@ type ImportWorker struct {
 	pieces []valueName // of which pieces came; if live
 	values largeValues
 	ahead  importBatch
-	stats  struct{ entries, taken, bytes, tombstones atomic.Int64 }
+	run    *importRun // if live
+
+	lastTable lastTable
+	stats     struct{ entries, taken, bytes, tombstones atomic.Int64 }
 }
 
 // NewWorker gives a goroutine its part.

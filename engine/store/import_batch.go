@@ -39,9 +39,14 @@ func aligned(b []byte) []byte {
 // some takes a few entries and returns the rest.
 func (w *ImportWorker) some(entries []byte) []byte {
 	for range importSteps {
-		entries = w.list(entries)
-		w.approach()
-		w.takeAll()
+		if w.live != nil {
+			entries = w.listRun(entries)
+			w.takeRun()
+		} else {
+			entries = w.list(entries)
+			w.approach()
+			w.takeAll()
+		}
 		if len(entries) == 0 || w.ahead.err != nil {
 			break
 		}
@@ -88,7 +93,7 @@ func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
 	default:
 		return false
 	}
-	t := w.ss.tables.byID(p.Table())
+	t := w.lastTable.find(w.ss.tables, p.Table())
 	if t == nil {
 		return false
 	}

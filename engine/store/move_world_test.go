@@ -155,6 +155,7 @@ func (m *move) begin() {
 		m.t.Fatal(err)
 	}
 	m.a = a
+	a.Hasten(m.seed%2 == 0)
 	var results []byte
 	err = m.e.st.Completions(m.t.Context(), m.ranges, func(entry []byte) { results = append(results, entry...) })
 	if err != nil {

@@ -29,6 +29,7 @@ const (
 
 // pulling is the memory of pulls.
 type pulling struct {
+	found []index.Found
 	items []pullItem
 	upTo  [pullBuckets]int    // items, for each bucket
 	next  [pullBuckets]uint64 // the cursor behind it
@@ -85,17 +86,16 @@ func (ss *Session) PullWith(r Range, from PullCursor, o PullOptions) (PullCursor
 
 // gather lists the entries of the next buckets, and asks for their records.
 func (pl *pulling) gather(ss *Session, r Range, cursor uint64) {
-	pl.items, pl.n = pl.items[:0], 0
+	pl.found, pl.items, pl.n = pl.found[:0], pl.items[:0], 0
 	for pl.n < pullBuckets && (pl.n == 0 || cursor != 0) {
-		cursor = ss.ix.StepRange(r.First, r.Last, cursor, 1, func(pr *index.Probe) bool {
-			a := pr.Address()
-			p := ss.log.See(a).Entry()
+		pl.found, cursor = ss.ix.Collect(r.First, r.Last, cursor, pl.found)
+		for _, f := range pl.found[len(pl.items):] {
+			p := ss.log.See(f.At).Entry()
 			if !p.IsNil() {
 				ss.fetchLines(p)
 			}
-			pl.items = append(pl.items, pullItem{at: a, p: p, known: pr.Place()})
-			return true
-		})
+			pl.items = append(pl.items, pullItem{at: f.At, p: p, known: f.Known})
+		}
 		pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), cursor
 		pl.n++
 	}

@@ -71,6 +71,12 @@ func (st *Store) slack() int64 { return max(2, st.maxResident()/20) }
 // pressed tells whether memory is getting short.
 func (st *Store) pressed() bool { return st.log.Resident() > st.maxResident()-st.slack() }
 
+// busy tells whether what keeps the log in order is to wait, for somebody waits for an import. Side segments are in memory
+// until they are part of the log, so an arrival has that only while there is plenty.
+func (st *Store) busy() bool {
+	return st.imports.own() || st.arriving.hasty() && st.log.Resident() < st.maxResident()/4*3
+}
+
 // takeRoom gets memory for one more segment. The background may wait for it;
 // sessions may not, for their guards would keep memory from coming free.
 func (st *Store) takeRoom(wait bool) error {

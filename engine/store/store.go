@@ -167,7 +167,7 @@ func (st *Store) openLog() (err error) {
 	st.log, err = hlog.Open(hlog.Options{
 		Device: st.dev, LogID: st.opts.LogID, SegmentBytes: st.opts.SegmentBytes, Heads: st.opts.Heads,
 		Logged: st.opts.logged(), SyncEach: st.opts.Durability == Always,
-		Room: st.takeRoom, Remote: st.readRemote, Replicator: st.opts.Replicator, Ready: st.room.nudge, Busy: st.imports.own, Epoch: st.epoch, Now: st.opts.Now, Logger: st.opts.Logger,
+		Room: st.takeRoom, Remote: st.readRemote, Replicator: st.opts.Replicator, Ready: st.room.nudge, Busy: st.busy, Epoch: st.epoch, Now: st.opts.Now, Logger: st.opts.Logger,
 	}, 1)
 	return err
 }

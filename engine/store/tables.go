@@ -336,3 +336,18 @@ func (st *Store) Count(db int) (keys, expires int64) { return st.tables.of(db).s
 // Bytes is what the records of a database take in the log, but for what is to be cleaned
 // away.
 func (st *Store) Bytes(db int) int64 { return st.tables.of(db).bytes() }
+
+// lastTable remembers the table of the last record, for those who look at many: nearly always it is the next one's.
+type lastTable struct {
+	of *map[record.TableID]*table // when it was looked up
+	id record.TableID
+	t  *table
+}
+
+// find is byID.
+func (l *lastTable) find(ts *tables, id record.TableID) *table {
+	if now := ts.live.Load(); l.t == nil || l.id != id || l.of != now {
+		*l = lastTable{now, id, ts.byID(id)}
+	}
+	return l.t
+}
