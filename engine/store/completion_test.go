@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -296,7 +297,7 @@ func resultConfigs() map[string]store.Options {
 		"checkpoint":     {SegmentBytes: 4 * kib, Durability: store.Checkpoint, MemoryBytes: 64 * kib},
 		"everysec":       {SegmentBytes: 4 * kib, Durability: store.EverySec},
 		"everysec/spill": {SegmentBytes: 4 * kib, Durability: store.EverySec, MemoryBytes: 64 * kib},
-		"evict":          {SegmentBytes: 4 * kib, Durability: store.EverySec, MemoryBytes: 256 * kib, Policy: store.Evict},
+		"evict":          {SegmentBytes: 4 * kib, Durability: store.EverySec, MemoryBytes: 4<<20 + 256*kib, Policy: store.Evict}, // The index takes 4 MiB.
 		"cluster":        {SegmentBytes: 4 * kib, Durability: store.EverySec, MemoryBytes: 64 * kib, Cluster: true},
 	}
 }
@@ -450,6 +451,33 @@ func TestResultsGoByTime(t *testing.T) {
 		}
 		await(t, "all results are gone", func() bool { return st.Metrics().Results == 0 })
 	})
+}
+
+// Results cannot be forgotten before their time, and are written again when the rest of their segment is. That makes no room.
+func TestACacheThatIsFullOfResultsRefusesWritesUntilTheirTimeIsOver(t *testing.T) {
+	dev := device.NewMemory()
+	t.Cleanup(dev.Close)
+	clock := new(atomic.Int64)
+	clock.Store(1_000_000)
+	st := open(t, store.Options{
+		Device: dev, SegmentBytes: 4 << 10, Durability: store.EverySec, MemoryBytes: 64 << 10, Policy: store.Evict,
+		Heads: 2, Now: clock.Load, KeepResults: time.Second,
+	})
+	ss := session(t, st)
+	run := func(i int) store.Status {
+		o := operation{id: store.OpID{Client: 1, Seq: uint64(i)}, key: fmt.Sprint("key:", i)}
+		_, _, s := o.run(ss, store.Effect{Write: &store.Write{Value: []byte("v")}, Result: make([]byte, 100)})
+		return s
+	}
+	n := 0
+	for n < 10_000 && run(n) == store.OK {
+		n++
+	}
+	if n == 10_000 || !errors.Is(ss.Err(), store.ErrMemoryFull) {
+		t.Fatalf("after %d operations: %v", n, ss.Err())
+	}
+	clock.Add(2000)
+	await(t, "there is room again", func() bool { return run(n) == store.OK })
 }
 
 func TestAForgottenOperationIsRunAgain(t *testing.T) {

@@ -159,7 +159,14 @@ func (st *Store) maintain(ctx context.Context) {
 //
 // Whether memory is on its way back is asked before some is freed: what arrives
 // in between could have been freed, and must not be taken for nothing.
+//
+// A cache that is full of what it may not forget, the results of operations, could make room for ever, and take
+// it again for what it kept. A turn through all of memory that has given none is enough, for a while.
 func (st *Store) relieve(ctx context.Context) {
+	if time.Since(st.futile) < futileRest {
+		return
+	}
+	turn := int64(0)
 	for st.pressed() && ctx.Err() == nil {
 		before, lagging, freeing := st.log.Resident(), st.lagging(), st.freeing()
 		if !st.freeSome() && !freeing && !st.freeing() {
@@ -169,10 +176,21 @@ func (st *Store) relieve(ctx context.Context) {
 			return
 		}
 		st.settleFrees(ctx, before)
+		if turn++; st.log.Resident() < before {
+			turn = 0
+		}
+		if turn > 2*before && !st.lagging() {
+			st.futile = time.Now()
+			st.room.report(true)
+			return
+		}
 		st.room.wake()
 	}
 	st.room.wake()
 }
+
+// futileRest is how long memory counts as full after a turn through it that gave none.
+const futileRest = time.Second
 
 // freeing tells whether memory may be on its way back.
 func (st *Store) freeing() bool { return st.epoch.Pending() != 0 || !st.log.Idle() }
