@@ -62,6 +62,8 @@ type world struct {
 	password            string
 	memory              server.Size // of each node; 0: enough for all
 	wide                int         // bytes that values have more
+	blob                string      // URL of the shared tier, if there is one
+	disk                server.Size // of each node, once the shared tier holds it; 0: enough for all
 }
 
 func newWorld(t *testing.T) *world {
@@ -107,6 +109,7 @@ func (w *world) config(name string) server.Config {
 	if w.memory != 0 {
 		c.MemoryLimit.Bytes = w.memory
 	}
+	c.BlobURL, c.DiskLimit = w.blob, w.disk
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass = w.fabric, w.password

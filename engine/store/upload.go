@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -31,6 +32,10 @@ type tier struct {
 	mu   sync.Mutex // one change of the manifest at a time
 	man  device.Manifest
 	lost bool // another writer has replaced the manifest: hands off
+
+	lastMu sync.Mutex // one is got at a time
+	lastID record.SegmentID
+	last   []byte // the last that was got elsewhere, as the tier did not give it
 }
 
 func (st *Store) openBlob(ctx context.Context) (err error) {
@@ -51,7 +56,34 @@ func (st *Store) readRemote(id record.SegmentID, p []byte, off int64) (int, erro
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return st.tier.blob.ReadAt(ctx, id, p, off)
+	n, err := st.tier.blob.ReadAt(ctx, id, p, off)
+	if n == len(p) || st.opts.Elsewhere == nil {
+		return n, err
+	}
+	whole, other := st.elsewhere(ctx, id)
+	if other != nil {
+		return n, errors.Join(err, other)
+	}
+	if off >= int64(len(whole)) {
+		return 0, io.EOF
+	}
+	return copy(p, whole[off:]), nil
+}
+
+// elsewhere gets a segment from those who keep copies of the log: they count, and the tier is only nearer. Who looks for
+// many records in it looks again and again, so the last one stays at hand.
+func (st *Store) elsewhere(ctx context.Context, id record.SegmentID) ([]byte, error) {
+	t := &st.tier
+	t.lastMu.Lock()
+	defer t.lastMu.Unlock()
+	if t.lastID == id && t.last != nil {
+		return t.last, nil
+	}
+	b, err := st.opts.Elsewhere(ctx, id)
+	if err == nil {
+		t.lastID, t.last = id, b
+	}
+	return b, err
 }
 
 // uploadEvery is the pause between looks for segments to upload.
@@ -63,6 +95,9 @@ func (st *Store) uploadLoop(ctx context.Context) {
 	}
 	background.Quiet()
 	every(ctx, uploadEvery, nil, func() {
+		if !st.opts.MayUpload() {
+			return
+		}
 		if err := st.uploadSome(ctx); err != nil && ctx.Err() == nil {
 			st.opts.Logger.Error("upload to the blob tier failed; it is tried again", "error", err)
 		}
@@ -255,12 +290,9 @@ func (st *Store) holdsWhole(m device.ManifestSegment) (bool, error) {
 // restoreOne writes a segment to a file that is too long, and cuts it when all
 // is there: so a file of the right size is whole.
 func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error {
-	b := make([]byte, m.Bytes)
-	if _, err := st.tier.blob.ReadAt(ctx, m.ID, b, 0); err != nil {
+	b, err := st.download(ctx, m)
+	if err != nil {
 		return err
-	}
-	if crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) != m.CRC {
-		return device.ErrCorrupt
 	}
 	f, err := st.dev.Create(m.ID, len(b)+record.SealBytes)
 	if err != nil {
@@ -274,6 +306,27 @@ func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error
 		return err
 	}
 	return f.Cut(m.Bytes)
+}
+
+// download reads a whole segment of the tier, and checks it. If the tier does not give it, copies elsewhere may.
+func (st *Store) download(ctx context.Context, m device.ManifestSegment) ([]byte, error) {
+	b := make([]byte, m.Bytes)
+	_, err := st.tier.blob.ReadAt(ctx, m.ID, b, 0)
+	if err == nil {
+		err = m.Check(b)
+	}
+	if err == nil || st.opts.Elsewhere == nil {
+		return b, err
+	}
+	st.opts.Logger.Warn("the blob tier does not give a segment that it should have: copies of it are asked for", "segment", m.ID, "error", err)
+	b, other := st.opts.Elsewhere(ctx, m.ID)
+	if other == nil {
+		other = m.Check(b)
+	}
+	if other != nil {
+		return nil, errors.Join(err, other)
+	}
+	return b, nil
 }
 
 // markRemote tells recovered segments that the tier holds them.
