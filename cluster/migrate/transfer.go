@@ -141,7 +141,7 @@ func (m *move) complete(ctx context.Context) (stage, error) {
 	if err != nil {
 		return completing, err
 	}
-	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Served: m.served})
+	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Served: m.served, Followed: m.cold.followed()})
 	if err != nil {
 		return completing, err
 	}

@@ -25,7 +25,8 @@ func (m *move) resolve(w *store.ImportWorker, ss *store.Session, places []record
 			return err
 		}
 	}
-	return w.Resolved(places)
+	_, err := w.Resolved(places)
+	return err
 }
 
 // settle brings all that is known only, by segments and then by places.
@@ -85,7 +86,7 @@ func (m *move) settleSegment(w *store.ImportWorker, ss *store.Session, id record
 		if err := w.Import(m.t.Context(), b); err != nil {
 			m.t.Error(err)
 		}
-		if err := w.ResolvedAt(answered); err != nil {
+		if _, err := w.ResolvedAt(answered); err != nil {
 			m.t.Error(err)
 		}
 	}
@@ -192,7 +193,8 @@ func (p *asking) Want(keys []store.ArrivingKey, done func(error)) {
 	if err := p.w.Import(p.t.Context(), entries); err != nil {
 		p.t.Error(err)
 	}
-	done(p.w.Resolved(cold))
+	_, err := p.w.Resolved(cold)
+	done(err)
 }
 
 // arriveCold has all of a source arrive at a new store, what is cold by word of it.
