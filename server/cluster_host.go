@@ -174,6 +174,7 @@ func (h *host) openPeers() (err error) {
 	h.peers.Handle(MethodStatus, h.answerStatus)
 	h.peers.Handle(MethodLoad, h.answerLoad)
 	migrate.NewSource(origin{h}).Handle(h.peers)
+	migrate.HandleSent(h.peers, h.drives)
 	if err := h.openBackup(); err != nil {
 		return err
 	}

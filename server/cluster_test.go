@@ -59,6 +59,7 @@ type world struct {
 	replication, fabric string
 	ownership           string            // how ownership is checked, if not as usual
 	halt                map[string]string // step at which migrations to a node halt
+	halts               string            // directory that tells nodes where to halt, if there is one
 	password            string
 	memory              server.Size // of each node; 0: enough for all
 	wide                int         // bytes that values have more
@@ -113,7 +114,7 @@ func (w *world) config(name string) server.Config {
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass = w.fabric, w.password
-	c.MigrateHaltAt = w.halt[name]
+	c.MigrateHaltAt, c.MigrateHaltDir = w.halt[name], w.halts
 	if w.ownership != "" {
 		c.OwnershipCheck = w.ownership
 	}

@@ -68,6 +68,7 @@ type move struct {
 	total             atomic.Int64 // about how many bytes there are
 	knows             atomic.Pointer[store.Arrival]
 	cold              coldCounts
+	receiving         receiving
 }
 
 // coldCounts are how many cold records came in which way.

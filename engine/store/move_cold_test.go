@@ -47,6 +47,15 @@ func (m *move) settle() {
 		return
 	}
 	defer ss.Close()
+	if m.tiered {
+		for _, id := range m.a.ColdSegments() {
+			if b := m.copyOf(id); b != nil {
+				if _, _, err := w.ResolveSegment(m.t.Context(), id, b); err != nil {
+					m.t.Error(err)
+				}
+			}
+		}
+	}
 	if m.seed%2 == 0 {
 		for _, id := range m.a.ColdSegments() {
 			m.settleSegment(w, ss, id)

@@ -143,6 +143,9 @@ type Options struct {
 	// Serves tells which places are this node's now, inside of a guard; nil is all. Truncate deletes nothing
 	// of others, which a source has until their target has them.
 	Serves func() func(record.Place) bool
+	// Owners are nodes whose places this store has records of, which it is to send them before they are cleaned; nil is
+	// none. See Owner.
+	Owners func() []Owner
 	// Replicator keeps copies of the log elsewhere, and nothing is acknowledged before
 	// it is in all of them. It needs durability everysec or always. The store closes it, also
 	// if it cannot be opened.
