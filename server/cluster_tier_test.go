@@ -106,6 +106,7 @@ func TestATierThatLosesEverythingTakesNothingWithIt(t *testing.T) {
 	w.forget(dir)
 	w.check(c, 0, coldKeys) // From the backups.
 	w.must(w.nodes["n3"].Stop(patient(t)))
+	w.blob, w.disk = "", 0 // Nor does it find the tier when it is started without it.
 	w.start("n3")
 	w.await("it is back", func(s *meta.Snapshot) bool { return settled(s) && s.IsAlive("n3") })
 	w.check(w.client("n1", "n2", "n3"), 0, coldKeys)

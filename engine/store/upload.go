@@ -33,12 +33,18 @@ type tier struct {
 	man  device.Manifest
 	lost bool // another writer has replaced the manifest: hands off
 
+	filelessMu sync.Mutex
+	fileless   []record.SegmentID // whose files were dropped; see tieredMeta
+
 	lastMu sync.Mutex // one is got at a time
 	lastID record.SegmentID
 	last   []byte // the last that was got elsewhere, as the tier did not give it
 }
 
 func (st *Store) openBlob(ctx context.Context) (err error) {
+	if err := st.loadTiered(); err != nil {
+		return err
+	}
 	if st.opts.BlobURL == "" {
 		return nil
 	}
@@ -204,6 +210,9 @@ func (st *Store) leaveTier(s *hlog.Segment) error {
 	if !s.Remote() || st.tier.blob == nil {
 		return nil
 	}
+	if err := st.forgetFileless(s.ID); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := st.tier.change(ctx, func(m *device.Manifest) {
@@ -231,25 +240,41 @@ func (st *Store) dropFiles() {
 			used += int64(s.End())
 		}
 	}
+	var chosen []*hlog.Segment
 	for _, s := range segs {
-		if used <= st.opts.DiskBytes {
-			return
-		}
-		if s.Remote() && st.log.OnDisk(s) && !st.log.InMemory(s) {
-			if err := st.log.DropFile(s); err != nil {
-				st.opts.Logger.Error("a segment file could not be dropped", "segment", s.ID, "error", err)
-				return
-			}
-			used -= int64(s.End())
+		if used > st.opts.DiskBytes && s.Remote() && st.log.OnDisk(s) && !st.log.InMemory(s) {
+			chosen, used = append(chosen, s), used-int64(s.End())
 		}
 	}
+	if err := st.dropThese(chosen); err != nil {
+		st.opts.Logger.Error("segment files could not be dropped", "segments", len(chosen), "error", err)
+	}
+}
+
+// dropThese takes files off the local disk. No segment is cleaned at that moment: one that leaves the log is not noted then.
+func (st *Store) dropThese(segs []*hlog.Segment) error {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	segs = slices.DeleteFunc(segs, func(s *hlog.Segment) bool { return st.log.ByID(s.ID) != s })
+	if len(segs) == 0 {
+		return nil
+	}
+	if err := st.noteFileless(segs); err != nil {
+		return err
+	}
+	for _, s := range segs {
+		if err := st.log.DropFile(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // restore brings segments that only the tier holds back to the local disk, for
 // recovery reads all of them.
 func (st *Store) restore(ctx context.Context) error {
 	if st.tier.blob == nil {
-		return nil
+		return st.findFileless(ctx)
 	}
 	local, err := st.dev.List()
 	if err != nil {
@@ -270,7 +295,7 @@ func (st *Store) restore(ctx context.Context) error {
 			return fmt.Errorf("restore segment %d from the blob tier: %w", m.ID, err)
 		}
 	}
-	return nil
+	return st.findFileless(ctx)
 }
 
 // holdsWhole tells whether the local disk has all of a segment of the tier, and
@@ -287,14 +312,19 @@ func (st *Store) holdsWhole(m device.ManifestSegment) (bool, error) {
 	return false, st.dev.Remove(m.ID)
 }
 
-// restoreOne writes a segment to a file that is too long, and cuts it when all
-// is there: so a file of the right size is whole.
+// restoreOne brings a segment back.
 func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error {
 	b, err := st.download(ctx, m)
 	if err != nil {
 		return err
 	}
-	f, err := st.dev.Create(m.ID, len(b)+record.SealBytes)
+	return st.writeFile(m.ID, b)
+}
+
+// writeFile writes a segment to a file that is too long, and cuts it when all
+// is there: so a file of the right size is whole.
+func (st *Store) writeFile(id record.SegmentID, b []byte) error {
+	f, err := st.dev.Create(id, len(b)+record.SealBytes)
 	if err != nil {
 		return err
 	}
@@ -305,7 +335,7 @@ func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return f.Cut(m.Bytes)
+	return f.Cut(int64(len(b)))
 }
 
 // download reads a whole segment of the tier, and checks it. If the tier does not give it, copies elsewhere may.

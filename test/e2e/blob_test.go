@@ -20,7 +20,7 @@ import (
 )
 
 // blobKeys are about twice as much as the memory of the nodes.
-const blobKeys = 20000
+const blobKeys = 10000
 
 func blobValue(i int) string { return fmt.Sprint(i, strings.Repeat(".", 1000)) }
 
@@ -28,7 +28,7 @@ func blobValue(i int) string { return fmt.Sprint(i, strings.Repeat(".", 1000)) }
 func TestAClusterKeepsDataBeyondMemoryInS3(t *testing.T) {
 	s3 := devicetest.StartS3(t)
 	c := harness.StartCluster(t, harness.ClusterOptions{Binary: binary, Nodes: 3, Fabric: "shm", Args: []string{
-		"--segment-size", "256KiB", "--memory-limit", "4MiB", "--disk-limit", "1MiB", "--blob-url", s3.URL(s3.Address),
+		"--segment-size", "128KiB", "--memory-limit", "2MiB", "--disk-limit", "512KiB", "--blob-url", s3.URL(s3.Address),
 	}})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*harness.Patience)
 	defer cancel()
@@ -88,7 +88,9 @@ func TestAClusterKeepsDataBeyondMemoryInS3(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	readBlobs(ctx, t, resp)
+	rest := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Nodes[0].Addr, c.Nodes[2].Addr}, MaxRedirects: 20})
+	defer rest.Close()
+	readBlobs(ctx, t, rest)
 }
 
 func writeBlobs(ctx context.Context, t *testing.T, c *redis.ClusterClient) {
