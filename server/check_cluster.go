@@ -103,8 +103,8 @@ func (c *Config) checkClusterData(wrong complain) {
 	if c.MemoryPolicy == store.Evict {
 		wrong("memory-policy", "cannot be evict in a cluster yet: use spill or refuse")
 	}
-	if c.BlobURL != "" {
-		wrong("blob-url", "cannot be used in a cluster yet: leave the shared tier away")
+	if strings.HasPrefix(c.BlobURL, "mem:") {
+		wrong("blob-url", "must be a place that all nodes of the cluster reach, not %q: use file:// with a shared folder, s3://, azblob:// or gs://", c.BlobURL)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestEveryWrongClusterSettingIsExplained(t *testing.T) {
 		{in("dir", ""), "--dir is needed by a node of a cluster"},
 		{in("durability", "none"), "--durability must be everysec or always in a cluster"},
 		{in("memory-policy", "evict"), "--memory-policy cannot be evict in a cluster yet"},
-		{in("blob-url", "mem://"), "--blob-url cannot be used in a cluster yet"},
+		{in("blob-url", "mem://"), "--blob-url must be a place that all nodes of the cluster reach"},
 		{in("port", "60000"), "cluster-port must be from 1 to 65535"},
 		{in("cluster-port", "6379"), "--cluster-port must differ from port"},
 		{in("bind", "0.0.0.0"), "announce-addr is needed"},

@@ -51,6 +51,7 @@ type host struct {
 	peers    *peer.Server
 	backup   *replica.Backup
 	listener net.Listener
+	tier     *device.Bucket // all nodes' part of the shared tier; nil if there is none
 
 	ctx    context.Context // ends when the node stops
 	cancel context.CancelFunc
@@ -73,7 +74,7 @@ func newHost(n *Node, memory Size) *host {
 // if it fails.
 func (h *host) open() error {
 	for _, open := range []func() error{
-		h.openDirectory, h.openMeta, h.openFabric, h.openPeers,
+		h.openDirectory, h.openTier, h.openMeta, h.openFabric, h.openPeers,
 	} {
 		if err := open(); err != nil {
 			return err
@@ -173,6 +174,7 @@ func (h *host) openPeers() (err error) {
 	h.peers.Handle(MethodStatus, h.answerStatus)
 	h.peers.Handle(MethodLoad, h.answerLoad)
 	migrate.NewSource(origin{h}).Handle(h.peers)
+	migrate.HandleSent(h.peers, h.drives)
 	if err := h.openBackup(); err != nil {
 		return err
 	}
@@ -313,6 +315,9 @@ func (h *host) stop(ctx context.Context, save bool) error {
 	}
 	if h.meta != nil {
 		errs = append(errs, h.meta.Close())
+	}
+	if h.tier != nil {
+		errs = append(errs, h.tier.Close())
 	}
 	if h.lock != nil {
 		errs = append(errs, h.lock.Close())

@@ -248,6 +248,7 @@ func (l *life) openStore() error {
 	o.Owned = s.Holds(l.id.Node).Spans()
 	o.Arriving = migrate.Ranges(s.Unsettled(l.id.Node))
 	o.Serves = l.gate.serves
+	o.MayUpload, o.Elsewhere, o.Owners = l.gate.Alive, l.copyOf, l.owners
 	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 )
 
 // hold does what a member does beside serving, for as long as it is one: it stands for coordinator,
-// replays what it inherits, and has floors forgotten that are below all of its log.
+// replays what it inherits, and has floors forgotten that are below all of its log, and as coordinator
+// empties the blob tier of logs that are over.
 func (l *life) hold(m *meta.Member) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.tasks.Go(func() {
@@ -30,4 +31,5 @@ func (l *life) hold(m *meta.Member) {
 	l.tasks.Go(func() { l.inherit(ctx, m) })
 	l.tasks.Go(func() { l.balance(ctx, m) })
 	l.tasks.Go(func() { l.dropFloors(ctx, m) })
+	l.tasks.Go(func() { l.sweepTier(ctx) })
 }

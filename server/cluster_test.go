@@ -59,9 +59,12 @@ type world struct {
 	replication, fabric string
 	ownership           string            // how ownership is checked, if not as usual
 	halt                map[string]string // step at which migrations to a node halt
+	halts               string            // directory that tells nodes where to halt, if there is one
 	password            string
 	memory              server.Size // of each node; 0: enough for all
 	wide                int         // bytes that values have more
+	blob                string      // URL of the shared tier, if there is one
+	disk                server.Size // of each node, once the shared tier holds it; 0: enough for all
 }
 
 func newWorld(t *testing.T) *world {
@@ -107,10 +110,11 @@ func (w *world) config(name string) server.Config {
 	if w.memory != 0 {
 		c.MemoryLimit.Bytes = w.memory
 	}
+	c.BlobURL, c.DiskLimit = w.blob, w.disk
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass = w.fabric, w.password
-	c.MigrateHaltAt = w.halt[name]
+	c.MigrateHaltAt, c.MigrateHaltDir = w.halt[name], w.halts
 	if w.ownership != "" {
 		c.OwnershipCheck = w.ownership
 	}

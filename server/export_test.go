@@ -17,6 +17,9 @@ func (n *Node) Drop() {
 	n.end()
 }
 
+// Isolate cuts a node off from etcd for good: it goes on, and is deposed.
+func (n *Node) Isolate() { _ = n.cluster.meta.Close() }
+
 // Forsake is Drop with a lease that goes on for as long as it would after a kill, and not until the
 // node has given up to give it back.
 func (n *Node) Forsake() {

@@ -181,6 +181,7 @@ func (m *Member) CompleteMigration(ctx context.Context, id uint64, stats Migrati
 		if mig.Served.IsZero() {
 			mig.Records, mig.Bytes, mig.Served = stats.Records, stats.Bytes, stats.Served
 		}
+		mig.Followed = stats.Followed
 		if err := e.leave(mig.SourceLog, mig.Ranges); err != nil {
 			return err
 		}

@@ -153,6 +153,15 @@ type Migration struct {
 	Records int64 `json:"records,omitempty"`
 	Bytes   int64 `json:"bytes,omitempty"`
 	Cold    int64 `json:"cold,omitempty"`
+	// Followed is how those came, known once it has ended.
+	Followed Followed `json:"followed,omitzero"`
+}
+
+// Followed are how many cold records came to the target in which way.
+type Followed struct {
+	Shared int64 `json:"shared,omitempty"` // it read them in the shared tier
+	Asked  int64 `json:"asked,omitempty"`  // the source read them for it
+	Sent   int64 `json:"sent,omitempty"`   // the source's cleaner sent them
 }
 
 // Settling tells whether the target carries all load, and only cold records are still at the source.
@@ -165,6 +174,7 @@ func (m Migration) Moved() bool { return m.Stage == Done || m.Settling() }
 type MigrationStats struct {
 	Records, Bytes, Cold int64
 	Served               time.Time // when all else was there
+	Followed             Followed
 }
 
 // ErrNotYet is what a migration gets that must wait for another thing to end.

@@ -20,6 +20,7 @@ type MigrationProgress struct {
 	// Remaining is how many cold records the target only knows of, and still needs the source's log for.
 	Remaining     int64     `json:"remaining,omitempty"`
 	PriorityPulls int64     `json:"priorityPulls,omitempty"`
+	Followed      Followed  `json:"followed,omitzero"`
 	Began         time.Time `json:"began"`
 	At            time.Time `json:"at"`
 }

@@ -25,6 +25,7 @@ type modelNode struct {
 	arrivals map[uint64]*modelArrival
 	stopped  map[uint64]bool // what it is about to return
 	taken    []Share         // what it has replayed, and serves, and has no copies of
+	sent     []modelSent     // to targets, who have it
 
 	copies     map[uint64]*modelCopy      // of what others own
 	departures map[uint64]*modelDeparture // what others copy
@@ -75,6 +76,7 @@ func (n *modelNode) open() {
 	}
 	n.store = openModelStore(n.w.logs[n.log], s.Logs[n.log].Floors, s.Holds(n.id), unsettled)
 	n.arrivals, n.stopped, n.taken, n.up = map[uint64]*modelArrival{}, map[uint64]bool{}, nil, true
+	n.sent = nil
 	n.copies, n.departures = map[uint64]*modelCopy{}, map[uint64]*modelDeparture{}
 }
 

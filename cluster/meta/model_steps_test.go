@@ -83,6 +83,7 @@ func (w *modelWorld) nodeSteps(n *modelNode, all *modelSteps) {
 		return
 	}
 	all.add(progress, n.seen != w.now(), n.see, "%s sees", n.id)
+	all.add(chore, len(n.sent) > 0, n.drop, "%s drops what was sent", n.id)
 	all.add(chore, true, func() { n.clean(false) }, "%s cleans", n.id)
 	all.add(chore, true, func() { n.clean(true) }, "%s cleans and keeps tombstones", n.id)
 	all.add(progress, len(n.seen.Leaving(n.id)) > 0, n.retract, "%s retracts", n.id)
@@ -140,6 +141,7 @@ func (w *modelWorld) migrationSteps(m Migration, all *modelSteps) {
 	if a == nil || stopped {
 		return
 	}
+	w.sendSteps(m, a, all)
 	whole := true
 	for key := range modelKeys {
 		if a.ranges.Contains(modelPlace(key)) && !a.pulled[key] {

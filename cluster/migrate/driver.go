@@ -9,6 +9,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
@@ -21,8 +22,9 @@ type Options struct {
 	Peers  *peer.Pool
 	Store  *store.Store
 	Gate   Gate
-	Taking sync.Locker   // held while places begin to arrive, in one way or another
-	Roster func() uint64 // number of the newest list of the log's segments that backups have
+	Taking sync.Locker    // held while places begin to arrive, in one way or another
+	Roster func() uint64  // number of the newest list of the log's segments that backups have
+	Tier   *device.Bucket // where segments of other logs can be read; nil if there is none
 	Log    *slog.Logger
 
 	PullBytes  int           // of one pull; 20 KB

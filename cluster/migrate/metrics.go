@@ -11,11 +11,13 @@ type Totals struct {
 	PriorityPulls        int64
 	PriorityKeys         int64 // that they asked for
 
+	ColdShared, ColdAsked, ColdSent int64 // cold records that followed, by the way they came
+
 	Done, Cancelled, Failed int64 // migrations to this node
 }
 
 // stages are those that a move goes through.
-var stages = []stage{queued, sampling, yielding, opening, pulling, adopting, completing, returning, over}
+var stages = []stage{queued, sampling, yielding, opening, pulling, settling, adopting, completing, returning, over}
 
 // add counts what a move has brought.
 func (t *Totals) add(m *move) {
@@ -25,6 +27,10 @@ func (t *Totals) add(m *move) {
 	asked := m.asked.Load()
 	t.PriorityKeys += asked
 	t.PriorityPulls += m.priority.pulls(asked)
+	cold := m.cold.followed()
+	t.ColdShared += cold.Shared
+	t.ColdAsked += cold.Asked
+	t.ColdSent += cold.Sent
 }
 
 // end counts a move that is over.

@@ -68,6 +68,19 @@ type move struct {
 	awaited, replayed atomic.Int64
 	total             atomic.Int64 // about how many bytes there are
 	knows             atomic.Pointer[store.Arrival]
+	cold              coldCounts
+	receiving         receiving
+}
+
+// coldCounts are how many cold records came in which way.
+type coldCounts struct {
+	shared atomic.Int64 // read in the shared tier
+	asked  atomic.Int64 // asked for at the source
+	sent   atomic.Int64 // sent by the source's cleaner
+}
+
+func (c *coldCounts) followed() meta.Followed {
+	return meta.Followed{Shared: c.shared.Load(), Asked: c.asked.Load(), Sent: c.sent.Load()}
 }
 
 func newMove(d *Driver, m meta.Migration) *move {

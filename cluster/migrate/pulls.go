@@ -32,6 +32,7 @@ type pulls struct {
 	ctx     context.Context // of urgent pulls
 	cancel  context.CancelFunc
 	single  sync.Mutex // held by a synchronous priority pull
+	tier    *tier      // where the source's segments may be, too; nil if there is none
 }
 
 // puller is a connection, and a worker for what comes over it, of one goroutine.
@@ -44,6 +45,7 @@ type puller struct {
 func newPulls(m *move) *pulls {
 	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate}}
 	p.hurried = m.hurried
+	p.tier = newTier(m.o.Tier, m.want.SourceLog)
 	p.left = pieces(m.want.Ranges, m.o.Partitions)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p

@@ -95,9 +95,11 @@ func (p *pulls) segment(ctx context.Context, one *puller, id record.SegmentID, s
 			return fmt.Errorf("import what was read of segment %d: %w", id, err)
 		}
 		if settling {
-			if err := one.worker.ResolvedAt(answered); err != nil {
+			n, err := one.worker.ResolvedAt(answered)
+			if err != nil {
 				return err
 			}
+			p.m.cold.asked.Add(n)
 		}
 		p.m.bytes.Add(int64(len(entries)))
 		p.m.records.Add(int64(got.Records))

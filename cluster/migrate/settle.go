@@ -65,7 +65,14 @@ func (p *pulls) settle(ctx context.Context) error {
 		if p.settled[id] {
 			continue
 		}
-		if err := p.segment(ctx, one, id, true, func(took time.Duration, _ int) error { return p.rest(ctx, took) }); err != nil {
+		shared, err := p.settleFromTier(ctx, one, id)
+		if err != nil {
+			return err
+		}
+		if !shared { // Else what is left of it comes by places.
+			err = p.segment(ctx, one, id, true, func(took time.Duration, _ int) error { return p.rest(ctx, took) })
+		}
+		if err != nil {
 			return err
 		}
 		if p.settled == nil {
@@ -98,10 +105,11 @@ func (p *pulls) settleRest(ctx context.Context, one *puller) error {
 	return nil
 }
 
-// resolve brings all that the source has at some places that are known of.
+// resolve brings all that the source has at some places that are known of: from the shared tier if it is there.
 func (p *pulls) resolve(ctx context.Context, one *puller, places []record.Place) error {
-	if len(places) == 0 {
-		return nil
+	places, err := p.readTier(ctx, one, places)
+	if err != nil || len(places) == 0 {
+		return err
 	}
 	bulk := appendPlaces(nil, places)
 	for ask := (keys{ID: p.m.id}); ; {
@@ -116,7 +124,9 @@ func (p *pulls) resolve(ctx context.Context, one *puller, places []record.Place)
 		p.m.bytes.Add(int64(len(entries)))
 		p.m.records.Add(int64(got.Records))
 		if got.all() {
-			return one.worker.Resolved(places)
+			n, err := one.worker.Resolved(places)
+			p.m.cold.asked.Add(n)
+			return err
 		}
 		ask.Cursor = got.Cursor
 	}

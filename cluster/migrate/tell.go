@@ -47,7 +47,7 @@ func (m *move) progress() meta.MigrationProgress {
 	if why := m.waitsFor.Load(); why != nil {
 		p.Waiting = *why
 	}
-	p.Remaining = m.remaining()
+	p.Remaining, p.Followed = m.remaining(), m.cold.followed()
 	p.Total = max(m.total.Load(), p.Bytes)
 	return p
 }

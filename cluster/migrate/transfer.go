@@ -132,6 +132,10 @@ func (m *move) adopt(ctx context.Context) (stage, error) {
 	if err := m.arrival.Finish(ctx); err != nil {
 		return adopting, err
 	}
+	// What clients wrote over records that came may be newer than their copies: it is needed from here on.
+	if _, err := m.o.Store.Settle(ctx); err != nil {
+		return adopting, err
+	}
 	return completing, m.halt(ctx, Adopted)
 }
 
@@ -141,7 +145,7 @@ func (m *move) complete(ctx context.Context) (stage, error) {
 	if err != nil {
 		return completing, err
 	}
-	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Served: m.served})
+	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Served: m.served, Followed: m.cold.followed()})
 	if err != nil {
 		return completing, err
 	}
@@ -158,6 +162,7 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 		return returning, err
 	}
 	m.stopPulls()
+	m.receiving.end() // What the source was told to be safe here is in the roster that it gets.
 	if err := m.halt(ctx, Shut); err != nil {
 		return returning, err
 	}
@@ -209,6 +214,7 @@ func (m *move) leave(ctx context.Context) {
 		m.pulls.close()
 	}
 	m.dropCopy()
+	m.receiving.end()
 	close(m.quiet)
 	m.o.Gate.Unexpect(m.want.Ranges)
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {

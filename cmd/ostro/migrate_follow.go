@@ -192,12 +192,32 @@ func (r migrationReport) amount() string {
 		text += fmt.Sprintf(" in %s: %s MB/s", took.Round(time.Millisecond), megabytes(int64(float64(m.Bytes)/took.Seconds())))
 	}
 	if m.Cold > 0 && m.Stage.Ended() {
-		text += fmt.Sprintf("; %s followed", counted(m.Cold, "cold record"))
+		text += fmt.Sprintf("; %s followed%s", counted(m.Cold, "cold record"), ways(m.Followed))
+	}
+	if p := m.Progress; p != nil && p.Followed != (meta.Followed{}) {
+		text += "; cold records so far" + ways(p.Followed)
 	}
 	if p := m.Progress; p != nil && p.PriorityPulls > 0 {
 		text += fmt.Sprintf("; %s", counted(p.PriorityPulls, "priority pull"))
 	}
 	return text
+}
+
+// ways tells how cold records came.
+func ways(f meta.Followed) string {
+	var parts []string
+	for _, way := range []struct {
+		n    int64
+		text string
+	}{{f.Shared, "from the shared tier"}, {f.Asked, "asked for"}, {f.Sent, "sent by the source's cleaner"}} {
+		if way.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", way.n, way.text))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, ", ") + ")"
 }
 
 func impactLine(all []nodeImpactReport) string {

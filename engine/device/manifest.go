@@ -38,6 +38,14 @@ type ManifestSegment struct {
 	UploadedMillis int64            `json:"uploaded_ms"`
 }
 
+// Check says whether these are the bytes of the segment.
+func (m ManifestSegment) Check(b []byte) error {
+	if sum := crc32.Checksum(b, castagnoli); int64(len(b)) != m.Bytes || sum != m.CRC {
+		return fmt.Errorf("%w: %d bytes with checksum %08x instead of %d with %08x", ErrCorrupt, len(b), sum, m.Bytes, m.CRC)
+	}
+	return nil
+}
+
 // manifestMark identifies one replacement for good, and those before it: a version
 // number can be written twice, if only one of them counts, but stamps are random.
 type manifestMark struct {

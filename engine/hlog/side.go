@@ -111,6 +111,15 @@ func (s *Side) Close(ctx context.Context) error {
 	return l.awaitAdopted(ctx, s.left)
 }
 
+// Flush returns when all that was appended by now is part of the log, as Close does; the side goes on.
+func (s *Side) Flush(ctx context.Context) error {
+	s.head.Rotate()
+	if s.log.opts.Logged && s.log.opts.Replicator == nil {
+		return s.log.syncHeads()
+	}
+	return s.log.awaitAdopted(ctx, s.left)
+}
+
 // AwaitSides returns when all side segments that are closed by now are copied as the log's others are, and part of
 // it, whosoever they are.
 func (l *Log) AwaitSides(ctx context.Context) error {

@@ -202,6 +202,20 @@ func (a *Arrival) Pending() (n int) {
 	return n
 }
 
+// Flush returns when all that was imported by now is part of the log, as Adopt does, and what took its place here. The workers go on.
+func (a *Arrival) Flush(ctx context.Context) error {
+	a.mu.Lock()
+	sides := slices.Clone(a.sides)
+	a.mu.Unlock()
+	for _, s := range sides {
+		if err := s.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := a.st.Settle(ctx)
+	return err
+}
+
 // retireAll ends all workers. The caller holds mu.
 func (a *Arrival) retireAll() {
 	for _, w := range a.workers {

@@ -73,29 +73,29 @@ func (w *ImportWorker) Refers(keys []ArrivingKey) (cold []record.Place, rest []A
 }
 
 // Resolved says that all that the source has at the known bits of some places was imported, as
-// Session.PullKnown gave it.
-func (w *ImportWorker) Resolved(places []record.Place) error {
-	cleared := false
-	err := w.indirect(func(in *indirections) {
-		for _, p := range places {
-			cleared = in.remove(p, 0) || cleared
-		}
-	})
-	w.tellCleared(cleared)
-	return err
+// Session.PullKnown gave it. It tells how many were only known of until now.
+func (w *ImportWorker) Resolved(places []record.Place) (n int64, err error) {
+	return w.resolve(len(places), func(in *indirections, i int) (int64, bool) { return in.remove(places[i], 0) })
 }
 
 // ResolvedAt says that the source was asked for single cold records, and what is alive of them was
-// imported, as Session.PullSegment gave it.
-func (w *ImportWorker) ResolvedAt(list []Indirection) error {
+// imported, as Session.PullSegment gave it. It tells how many were only known of until now.
+func (w *ImportWorker) ResolvedAt(list []Indirection) (n int64, err error) {
+	return w.resolve(len(list), func(in *indirections, i int) (int64, bool) { return in.remove(list[i].Known, in.at(&list[i])) })
+}
+
+// resolve removes indirections, step by step, and lets those look again who wait for whole ranges.
+func (w *ImportWorker) resolve(steps int, remove func(in *indirections, i int) (int64, bool)) (n int64, err error) {
 	cleared := false
-	err := w.indirect(func(in *indirections) {
-		for _, i := range list {
-			cleared = in.remove(i.Known, in.at(&i)) || cleared
+	err = w.indirect(func(in *indirections) {
+		for i := range steps {
+			some, last := remove(in, i)
+			n += some
+			cleared = cleared || last
 		}
 	})
 	w.tellCleared(cleared)
-	return err
+	return n, err
 }
 
 // tellCleared lets those look again who wait for whole ranges.

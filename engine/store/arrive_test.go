@@ -32,6 +32,9 @@ func (m *move) serve(rng *rand.Rand, life uint64) {
 		m.pullAll(pullers, everyLetter)
 		m.settle()
 	})
+	if m.sends {
+		wg.Go(m.send)
+	}
 	m.clients(rng.IntN(150), life)
 	wg.Wait()
 	m.post.end()
@@ -52,6 +55,9 @@ func (m *move) pullSomeWhile(rng *rand.Rand, life uint64) {
 	var wg sync.WaitGroup
 	wg.Go(func() { m.pullAll(pullers, letters) })
 	m.clients(rng.IntN(100), life)
+	if m.sends {
+		m.send()
+	}
 	wg.Wait()
 }
 

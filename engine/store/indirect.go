@@ -149,21 +149,44 @@ func (in *indirections) meets(r Range) bool {
 	return false
 }
 
-// remove takes out those with the known bits of p, at a if that is not 0. It tells whether the
+// remove takes out those with the known bits of p, at a if that is not 0. It tells how many, and whether the
 // last near there has gone. The caller is inside a guard.
-func (in *indirections) remove(p record.Place, a record.Address) (cleared bool) {
+func (in *indirections) remove(p record.Place, a record.Address) (n int64, cleared bool) {
 	for round := 0; ; round++ {
 		var pr index.Probe
 		if !in.seek(p, a, &pr) {
-			return cleared
+			return n, cleared
 		}
 		if !in.ix.Remove(&pr) {
 			yield(round)
 			continue
 		}
+		n++
 		in.left.Add(-1)
 		cleared = in.stripes[stripeOf(p)].Add(-1) == 0 || cleared
 	}
+}
+
+// where lists those with the known bits of p. The caller is inside a guard.
+func (in *indirections) where(p record.Place) (all []Indirection) {
+	if in.stripes[stripeOf(p)].Load() == 0 {
+		return nil
+	}
+	var pr index.Probe
+	in.ix.Seek(p, &pr)
+	for pr.Next() {
+		if a := pr.Address(); a != 0 && pr.SamePlace() {
+			all = append(all, Indirection{Known: index.Known(p), Segment: in.segmentOf(a.Slot()), Offset: a.Offset()})
+		}
+	}
+	return all
+}
+
+// segmentOf is the source's segment that has a number here.
+func (in *indirections) segmentOf(n uint32) record.SegmentID {
+	in.mu.RLock()
+	defer in.mu.RUnlock()
+	return in.segments[n]
 }
 
 // some gives the places of about n of them from a cursor on, and where to go on; 0 is the end.

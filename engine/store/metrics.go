@@ -15,6 +15,7 @@ type Metrics struct {
 	RecoveryMillis                                   int64
 	Batches, BatchesCopied                           int64 // the last one sealed, and the one up to which all are in every copy elsewhere
 	Results                                          int64 // of operations, kept for another attempt
+	Sent                                             int64 // records that went to their owners, another node's
 }
 
 // counters of one session: plain numbers that its worker adds to, and what
@@ -55,7 +56,7 @@ func (st *Store) Metrics() Metrics {
 		Expired: st.work.expired.Load(), Evicted: st.work.evicted.Load(),
 		CleanedSegments: st.work.cleaned.Load(), CleanedBytes: st.work.cleanedBytes.Load(),
 		RelocatedBytes: st.work.relocated.Load(), Checkpoints: st.work.checkpoints.Load(),
-		UploadedSegments: st.work.uploaded.Load(), RecoveryMillis: st.recoveryMillis,
+		UploadedSegments: st.work.uploaded.Load(), RecoveryMillis: st.recoveryMillis, Sent: st.work.sent.Load(),
 	}
 	m.Batches = int64(st.log.Last())
 	if m.BatchesCopied = m.Batches; st.opts.Replicator != nil {
@@ -92,5 +93,5 @@ func (st *Store) countSegments(m *Metrics) {
 
 // workCounts counts what the background has done.
 type workCounts struct {
-	expired, evicted, cleaned, cleanedBytes, relocated, checkpoints, uploaded atomic.Int64
+	expired, evicted, cleaned, cleanedBytes, relocated, checkpoints, uploaded, sent atomic.Int64
 }

@@ -25,7 +25,8 @@ func (m *move) resolve(w *store.ImportWorker, ss *store.Session, places []record
 			return err
 		}
 	}
-	return w.Resolved(places)
+	_, err := w.Resolved(places)
+	return err
 }
 
 // settle brings all that is known only, by segments and then by places.
@@ -46,6 +47,15 @@ func (m *move) settle() {
 		return
 	}
 	defer ss.Close()
+	if m.tiered {
+		for _, id := range m.a.ColdSegments() {
+			if b := m.copyOf(id); b != nil {
+				if _, _, err := w.ResolveSegment(m.t.Context(), id, b); err != nil {
+					m.t.Error(err)
+				}
+			}
+		}
+	}
 	if m.seed%2 == 0 {
 		for _, id := range m.a.ColdSegments() {
 			m.settleSegment(w, ss, id)
@@ -85,7 +95,7 @@ func (m *move) settleSegment(w *store.ImportWorker, ss *store.Session, id record
 		if err := w.Import(m.t.Context(), b); err != nil {
 			m.t.Error(err)
 		}
-		if err := w.ResolvedAt(answered); err != nil {
+		if _, err := w.ResolvedAt(answered); err != nil {
 			m.t.Error(err)
 		}
 	}
@@ -192,7 +202,8 @@ func (p *asking) Want(keys []store.ArrivingKey, done func(error)) {
 	if err := p.w.Import(p.t.Context(), entries); err != nil {
 		p.t.Error(err)
 	}
-	done(p.w.Resolved(cold))
+	_, err := p.w.Resolved(cold)
+	done(err)
 }
 
 // arriveCold has all of a source arrive at a new store, what is cold by word of it.

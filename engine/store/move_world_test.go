@@ -32,6 +32,8 @@ type move struct {
 	seed   uint64
 
 	indirect bool // cold records move by word of them
+	tiered   bool // the target can read the source's segments
+	sends    bool // the source's cleaner sends what is the target's
 
 	mu      sync.Mutex   // of the estate's map
 	clock   sync.RWMutex // held for writing by whoever moves the time
@@ -56,6 +58,7 @@ func newMove(t testing.TB, o store.Options, rng *rand.Rand) *move {
 		memory = 64 << 10
 	}
 	m := &move{t: t, indirect: rng.IntN(3) > 0, e: newEstateWith(t, rng, rng.IntN(2) == 0, memory), seed: rng.Uint64()}
+	m.tiered, m.sends = m.indirect && rng.IntN(2) == 0, m.indirect && rng.IntN(2) == 0
 	m.e.live(rng.IntN(600))
 	m.runOnce(rng)
 	m.ranges = someRanges(rng)
@@ -185,6 +188,10 @@ func (m *move) Want(keys []store.ArrivingKey, done func(error)) {
 		defer ss.Close()
 		all := sync.WaitGroup{}
 		cold, rest := post.clerk.Refers(keys)
+		if cold, err = m.readCopies(post.clerk, cold); err != nil {
+			done(nil)
+			return
+		}
 		if err := m.resolve(post.clerk, ss, cold); err != nil {
 			done(nil) // It is over.
 			return

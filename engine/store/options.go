@@ -18,6 +18,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -116,6 +117,12 @@ type Options struct {
 	BlobURL string
 	// DiskBytes limits local segment files once the blob tier holds them; 0 is no limit.
 	DiskBytes int64
+	// MayUpload tells whether this store may still write to the blob tier; nil is always. One that others have taken
+	// over and that does not know it yet only leaves garbage there.
+	MayUpload func() bool
+	// Elsewhere gives the bytes of a closed segment that others keep copies of, when the blob tier cannot; nil if
+	// nobody does.
+	Elsewhere func(ctx context.Context, id record.SegmentID) ([]byte, error)
 	// CheckpointEvery is the pause between automatic checkpoints; 0 is none.
 	CheckpointEvery time.Duration
 	// Cluster says that other nodes may import this store's log. Then a database
@@ -136,6 +143,9 @@ type Options struct {
 	// Serves tells which places are this node's now, inside of a guard; nil is all. Truncate deletes nothing
 	// of others, which a source has until their target has them.
 	Serves func() func(record.Place) bool
+	// Owners are nodes whose places this store has records of, which it is to send them before they are cleaned; nil is
+	// none. See Owner.
+	Owners func() []Owner
 	// Replicator keeps copies of the log elsewhere, and nothing is acknowledged before
 	// it is in all of them. It needs durability everysec or always. The store closes it, also
 	// if it cannot be opened.
@@ -165,6 +175,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Serves == nil {
 		o.Serves = func() func(record.Place) bool { return func(record.Place) bool { return true } }
+	}
+	if o.MayUpload == nil {
+		o.MayUpload = func() bool { return true }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -64,9 +64,10 @@ type Store struct {
 
 	condemned map[*hlog.Segment]condemned // belongs to the holder of cleaning
 	dropping  dropping                    // likewise
-	keep      atomic.Bool                 // nothing is dropped: see Keep
-	tierAgain time.Time                   // likewise: when the blob tier, which failed, is asked again
-	buryTold  int64                       // likewise: when it was last told that some could not be dropped, in Unix milliseconds
+	sender    sender
+	keep      atomic.Bool // nothing is dropped: see Keep
+	tierAgain time.Time   // likewise: when the blob tier, which failed, is asked again
+	buryTold  int64       // likewise: when it was last told that some could not be dropped, in Unix milliseconds
 
 	saving         sync.Mutex
 	manifest       []record.SegmentID // of the last checkpoint, sorted
@@ -161,6 +162,7 @@ func (st *Store) start(ctx context.Context) (err error) {
 	st.spawn(ctx, st.sweepLoop)
 	st.spawn(ctx, st.checkpointLoop)
 	st.spawn(ctx, st.uploadLoop)
+	st.spawn(ctx, st.sendLoop)
 	return nil
 }
 

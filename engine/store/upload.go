@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"slices"
 	"sync"
@@ -31,9 +32,19 @@ type tier struct {
 	mu   sync.Mutex // one change of the manifest at a time
 	man  device.Manifest
 	lost bool // another writer has replaced the manifest: hands off
+
+	filelessMu sync.Mutex
+	fileless   []record.SegmentID // whose files were dropped; see tieredMeta
+
+	lastMu sync.Mutex // one is got at a time
+	lastID record.SegmentID
+	last   []byte // the last that was got elsewhere, as the tier did not give it
 }
 
 func (st *Store) openBlob(ctx context.Context) (err error) {
+	if err := st.loadTiered(); err != nil {
+		return err
+	}
 	if st.opts.BlobURL == "" {
 		return nil
 	}
@@ -51,7 +62,34 @@ func (st *Store) readRemote(id record.SegmentID, p []byte, off int64) (int, erro
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return st.tier.blob.ReadAt(ctx, id, p, off)
+	n, err := st.tier.blob.ReadAt(ctx, id, p, off)
+	if n == len(p) || st.opts.Elsewhere == nil {
+		return n, err
+	}
+	whole, other := st.elsewhere(ctx, id)
+	if other != nil {
+		return n, errors.Join(err, other)
+	}
+	if off >= int64(len(whole)) {
+		return 0, io.EOF
+	}
+	return copy(p, whole[off:]), nil
+}
+
+// elsewhere gets a segment from those who keep copies of the log: they count, and the tier is only nearer. Who looks for
+// many records in it looks again and again, so the last one stays at hand.
+func (st *Store) elsewhere(ctx context.Context, id record.SegmentID) ([]byte, error) {
+	t := &st.tier
+	t.lastMu.Lock()
+	defer t.lastMu.Unlock()
+	if t.lastID == id && t.last != nil {
+		return t.last, nil
+	}
+	b, err := st.opts.Elsewhere(ctx, id)
+	if err == nil {
+		t.lastID, t.last = id, b
+	}
+	return b, err
 }
 
 // uploadEvery is the pause between looks for segments to upload.
@@ -63,6 +101,9 @@ func (st *Store) uploadLoop(ctx context.Context) {
 	}
 	background.Quiet()
 	every(ctx, uploadEvery, nil, func() {
+		if !st.opts.MayUpload() {
+			return
+		}
 		if err := st.uploadSome(ctx); err != nil && ctx.Err() == nil {
 			st.opts.Logger.Error("upload to the blob tier failed; it is tried again", "error", err)
 		}
@@ -169,6 +210,9 @@ func (st *Store) leaveTier(s *hlog.Segment) error {
 	if !s.Remote() || st.tier.blob == nil {
 		return nil
 	}
+	if err := st.forgetFileless(s.ID); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := st.tier.change(ctx, func(m *device.Manifest) {
@@ -196,25 +240,41 @@ func (st *Store) dropFiles() {
 			used += int64(s.End())
 		}
 	}
+	var chosen []*hlog.Segment
 	for _, s := range segs {
-		if used <= st.opts.DiskBytes {
-			return
-		}
-		if s.Remote() && st.log.OnDisk(s) && !st.log.InMemory(s) {
-			if err := st.log.DropFile(s); err != nil {
-				st.opts.Logger.Error("a segment file could not be dropped", "segment", s.ID, "error", err)
-				return
-			}
-			used -= int64(s.End())
+		if used > st.opts.DiskBytes && s.Remote() && st.log.OnDisk(s) && !st.log.InMemory(s) {
+			chosen, used = append(chosen, s), used-int64(s.End())
 		}
 	}
+	if err := st.dropThese(chosen); err != nil {
+		st.opts.Logger.Error("segment files could not be dropped", "segments", len(chosen), "error", err)
+	}
+}
+
+// dropThese takes files off the local disk. No segment is cleaned at that moment: one that leaves the log is not noted then.
+func (st *Store) dropThese(segs []*hlog.Segment) error {
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
+	segs = slices.DeleteFunc(segs, func(s *hlog.Segment) bool { return st.log.ByID(s.ID) != s })
+	if len(segs) == 0 {
+		return nil
+	}
+	if err := st.noteFileless(segs); err != nil {
+		return err
+	}
+	for _, s := range segs {
+		if err := st.log.DropFile(s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // restore brings segments that only the tier holds back to the local disk, for
 // recovery reads all of them.
 func (st *Store) restore(ctx context.Context) error {
 	if st.tier.blob == nil {
-		return nil
+		return st.findFileless(ctx)
 	}
 	local, err := st.dev.List()
 	if err != nil {
@@ -235,7 +295,7 @@ func (st *Store) restore(ctx context.Context) error {
 			return fmt.Errorf("restore segment %d from the blob tier: %w", m.ID, err)
 		}
 	}
-	return nil
+	return st.findFileless(ctx)
 }
 
 // holdsWhole tells whether the local disk has all of a segment of the tier, and
@@ -252,17 +312,19 @@ func (st *Store) holdsWhole(m device.ManifestSegment) (bool, error) {
 	return false, st.dev.Remove(m.ID)
 }
 
-// restoreOne writes a segment to a file that is too long, and cuts it when all
-// is there: so a file of the right size is whole.
+// restoreOne brings a segment back.
 func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error {
-	b := make([]byte, m.Bytes)
-	if _, err := st.tier.blob.ReadAt(ctx, m.ID, b, 0); err != nil {
+	b, err := st.download(ctx, m)
+	if err != nil {
 		return err
 	}
-	if crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) != m.CRC {
-		return device.ErrCorrupt
-	}
-	f, err := st.dev.Create(m.ID, len(b)+record.SealBytes)
+	return st.writeFile(m.ID, b)
+}
+
+// writeFile writes a segment to a file that is too long, and cuts it when all
+// is there: so a file of the right size is whole.
+func (st *Store) writeFile(id record.SegmentID, b []byte) error {
+	f, err := st.dev.Create(id, len(b)+record.SealBytes)
 	if err != nil {
 		return err
 	}
@@ -273,7 +335,28 @@ func (st *Store) restoreOne(ctx context.Context, m device.ManifestSegment) error
 	if err := f.Sync(); err != nil {
 		return err
 	}
-	return f.Cut(m.Bytes)
+	return f.Cut(int64(len(b)))
+}
+
+// download reads a whole segment of the tier, and checks it. If the tier does not give it, copies elsewhere may.
+func (st *Store) download(ctx context.Context, m device.ManifestSegment) ([]byte, error) {
+	b := make([]byte, m.Bytes)
+	_, err := st.tier.blob.ReadAt(ctx, m.ID, b, 0)
+	if err == nil {
+		err = m.Check(b)
+	}
+	if err == nil || st.opts.Elsewhere == nil {
+		return b, err
+	}
+	st.opts.Logger.Warn("the blob tier does not give a segment that it should have: copies of it are asked for", "segment", m.ID, "error", err)
+	b, other := st.opts.Elsewhere(ctx, m.ID)
+	if other == nil {
+		other = m.Check(b)
+	}
+	if other != nil {
+		return nil, errors.Join(err, other)
+	}
+	return b, nil
 }
 
 // markRemote tells recovered segments that the tier holds them.

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +70,11 @@ func TestColdSegmentsAreReadFromTheBlobTier(t *testing.T) {
 	o.Device = dev.Crash()
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
+	}
+	without := o
+	without.BlobURL, without.DiskBytes, without.Device = "", 0, o.Device.(*device.Memory).Crash()
+	if _, err := store.Open(without); err == nil || !strings.Contains(err.Error(), "set the blob URL") {
+		t.Fatalf("without the tier that has most of it the store opens: %v", err)
 	}
 	st = open(t, o)
 	all(st, session(t, st))

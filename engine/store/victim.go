@@ -14,7 +14,7 @@ import (
 func (st *Store) tidy(ctx context.Context) {
 	for ctx.Err() == nil && !st.pressed() && st.garbage() > tidyGarbage {
 		began := time.Now()
-		s := st.victim(tidyVictim, func(*hlog.Segment) bool { return true })
+		s := st.victim(tidyVictim, func(s *hlog.Segment) bool { return !st.sender.waits(s) })
 		if s == nil {
 			return
 		}

@@ -26,6 +26,10 @@ var migrateMetrics = []metric[migrate.Metrics]{
 	counter("migrate_bytes", "Bytes that migrations have brought here.", func(m *migrate.Metrics) int64 { return m.AllBytes }),
 	counter("migrate_pulls", "Pulls of this node that were answered.", func(m *migrate.Metrics) int64 { return m.Pulls }),
 	counter("migrate_priority_pulls", "Priority pulls of this node that were answered.", func(m *migrate.Metrics) int64 { return m.PriorityPulls }),
+	gauge("migrate_cold_remaining", "Cold records of migrations to this node that are still at their sources.", func(m *migrate.Metrics) int64 { return m.Cold }),
+	counter("migrate_cold_shared", "Cold records that this node read in the shared tier.", func(m *migrate.Metrics) int64 { return m.ColdShared }),
+	counter("migrate_cold_asked", "Cold records that this node asked their source for.", func(m *migrate.Metrics) int64 { return m.ColdAsked }),
+	counter("migrate_cold_sent", "Cold records that their source's cleaner sent to this node.", func(m *migrate.Metrics) int64 { return m.ColdSent }),
 	counter("migrate_priority_keys", "Keys that priority pulls asked for.", func(m *migrate.Metrics) int64 { return m.PriorityKeys }),
 }
 

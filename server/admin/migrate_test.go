@@ -19,8 +19,8 @@ func (m *member) Cluster() (Cluster, bool) { return m.cluster, true }
 
 func TestMetricsTellOfMigrationsAndOfTheBalancer(t *testing.T) {
 	n := &member{cluster: Cluster{
-		Migrate: migrate.Metrics{Waiting: 3, Totals: migrate.Totals{
-			Stages: map[string]int{"pulling": 2, "queued": 0}, AllRecords: 4, AllBytes: 5, Pulls: 6, PriorityPulls: 7, PriorityKeys: 8,
+		Migrate: migrate.Metrics{Waiting: 3, Cold: 25, Totals: migrate.Totals{
+			Stages: map[string]int{"pulling": 2, "queued": 0}, AllRecords: 4, AllBytes: 5, Pulls: 6, PriorityPulls: 7, PriorityKeys: 8, ColdShared: 22, ColdAsked: 23, ColdSent: 24,
 			Done: 9, Cancelled: 10, Failed: 11,
 		}},
 		Balancer: Balancer{
@@ -32,6 +32,7 @@ func TestMetricsTellOfMigrationsAndOfTheBalancer(t *testing.T) {
 	for _, want := range []string{
 		`ostro_migrate_moves{stage="pulling"} 2`, `ostro_migrate_moves{stage="queued"} 0`, "ostro_migrate_waiting_keys 3", "ostro_migrate_records_total 4",
 		"ostro_migrate_bytes_total 5", "ostro_migrate_pulls_total 6", "ostro_migrate_priority_pulls_total 7", "ostro_migrate_priority_keys_total 8",
+		"ostro_migrate_cold_shared_total 22", "ostro_migrate_cold_asked_total 23", "ostro_migrate_cold_sent_total 24", "ostro_migrate_cold_remaining 25",
 		`ostro_migrate_ended_total{as="done"} 9`, `ostro_migrate_ended_total{as="cancelled"} 10`, `ostro_migrate_ended_total{as="failed"} 11`,
 		"ostro_balancer_samples_total 12", "ostro_balancer_moves_decided_total 13", "ostro_balancer_moves_asked_total 14", "ostro_balancer_moves_done_total 15",
 		"ostro_balancer_moves_failed_total 16", "ostro_balancer_ratio 1.5", `ostro_balancer_held_total{reason="budget"} 17`,

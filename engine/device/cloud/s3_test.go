@@ -26,10 +26,10 @@ func openBlob(t testing.TB, url string, log record.LogID) *device.Blob {
 
 // TestS3 runs against a real server, a process of its own.
 func TestS3(t *testing.T) {
-	s := startServer(t)
+	s := devicetest.StartS3(t)
 	t.Run("carries the blob tier", func(t *testing.T) {
 		devicetest.BlobSuite{
-			Open:    func(t testing.TB, log record.LogID) *device.Blob { return openBlob(t, s.url(s.address), log) },
+			Open:    func(t testing.TB, log record.LogID) *device.Blob { return openBlob(t, s.URL(s.Address), log) },
 			Writers: 4, Rounds: 60,
 		}.Run(t)
 	})
@@ -58,9 +58,9 @@ func (r *lyingReader) ReadAt(p []byte, off int64) (int, error) {
 
 // testServerChecks changes the bytes between checksum and upload, and then on the
 // wire.
-func testServerChecks(t *testing.T, s *server) {
-	p := newProxy(t, s.address)
-	b := openBlob(t, s.url(p.address()), 1)
+func testServerChecks(t *testing.T, s *devicetest.S3) {
+	p := newProxy(t, s.Address)
+	b := openBlob(t, s.URL(p.address()), 1)
 	segment, crc := devicetest.Segment(1, segmentBytes)
 	err := b.Upload(t.Context(), 1, &lyingReader{Reader: bytes.NewReader(segment)}, segmentBytes, crc)
 	if !errors.Is(err, device.ErrCorrupt) {
@@ -78,13 +78,13 @@ func testServerChecks(t *testing.T, s *server) {
 	}
 }
 
-func testClearErrors(t *testing.T, s *server) {
-	_, err := device.OpenBlob(t.Context(), strings.Replace(s.url(s.address), "ostro", "absent", 1), 1, nil)
+func testClearErrors(t *testing.T, s *devicetest.S3) {
+	_, err := device.OpenBlob(t.Context(), strings.Replace(s.URL(s.Address), "ostro", "absent", 1), 1, nil)
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "s3://absent/some/prefix") {
 		t.Errorf("a bucket that does not exist: %v", err)
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
-	_, err = device.OpenBlob(t.Context(), s.url(s.address), 1, nil)
+	_, err = device.OpenBlob(t.Context(), s.URL(s.Address), 1, nil)
 	if err == nil || !strings.Contains(err.Error(), "SignatureDoesNotMatch") {
 		t.Errorf("wrong credentials: %v", err)
 	}
@@ -92,9 +92,9 @@ func testClearErrors(t *testing.T, s *server) {
 
 // testKilled kills the server in the middle of a segment's bytes, with kill -9, and
 // serves the same directory again.
-func testKilled(t *testing.T, s *server) {
-	p := newProxy(t, s.address)
-	b := openBlob(t, s.url(p.address()), 2)
+func testKilled(t *testing.T, s *devicetest.S3) {
+	p := newProxy(t, s.Address)
+	b := openBlob(t, s.URL(p.address()), 2)
 	whole, crc := devicetest.Segment(1, segmentBytes)
 	must(t, b.Upload(t.Context(), 1, bytes.NewReader(whole), segmentBytes, crc))
 	must(t, b.ReplaceManifest(t.Context(), device.Manifest{Version: 1, Writer: 9}))
@@ -102,7 +102,7 @@ func testKilled(t *testing.T, s *server) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	p.after(segmentBytes/2, func([]byte) {
-		s.kill()
+		s.Kill()
 		cancel() // Nobody will serve; do not wait for all the retries.
 	})
 	second, crc2 := devicetest.Segment(2, segmentBytes)
@@ -110,7 +110,7 @@ func testKilled(t *testing.T, s *server) {
 		t.Fatal("an upload to a killed server succeeded")
 	}
 
-	must(t, s.start())
+	must(t, s.Start())
 	ids, err := b.List(t.Context())
 	must(t, err)
 	if len(ids) != 1 || ids[0] != 1 {
@@ -134,12 +134,12 @@ func testKilled(t *testing.T, s *server) {
 
 // testRetriesThroughARestart lets the server come back while an upload is still
 // being tried.
-func testRetriesThroughARestart(t *testing.T, s *server, p *proxy, b *device.Blob) {
+func testRetriesThroughARestart(t *testing.T, s *devicetest.S3, p *proxy, b *device.Blob) {
 	third, crc := devicetest.Segment(3, segmentBytes)
 	restarted := make(chan error, 1)
 	p.after(segmentBytes/2, func([]byte) {
-		s.kill()
-		restarted <- s.start()
+		s.Kill()
+		restarted <- s.Start()
 	})
 	must(t, b.Upload(t.Context(), 3, bytes.NewReader(third), segmentBytes, crc))
 	must(t, <-restarted)

@@ -1,7 +1,8 @@
-package cloud_test
+package devicetest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,10 +16,10 @@ import (
 	"github.com/ostrodb/ostro/internal/port"
 )
 
-// server is an S3 server in a process of its own, over a directory that outlives it.
-type server struct {
+// S3 is an S3 server in a process of its own, over a directory that outlives it.
+type S3 struct {
 	binary, dir string
-	address     string
+	Address     string
 	cmd         *exec.Cmd
 }
 
@@ -37,23 +38,24 @@ func buildServer(t *testing.T) (binary string) {
 	return binary
 }
 
-// startServer serves one bucket named "ostro" and sets the credentials for it.
-func startServer(t *testing.T) *server {
+// StartS3 serves one bucket named "ostro" and sets the credentials for it.
+func StartS3(t *testing.T) *S3 {
 	t.Helper()
-	s := &server{binary: buildServer(t), dir: t.TempDir(), address: port.For(t).Addr()}
+	s := &S3{binary: buildServer(t), dir: t.TempDir(), Address: port.For(t).Addr()}
 	t.Setenv("AWS_ACCESS_KEY_ID", "ostro-test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "ostro-test-secret")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	must(t, os.Mkdir(filepath.Join(s.dir, "ostro"), 0o755))
-	must(t, s.start())
-	t.Cleanup(s.kill)
+	if err := errors.Join(os.Mkdir(filepath.Join(s.dir, "ostro"), 0o755), s.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
 	return s
 }
 
-// start begins to serve, at the same address as before.
-func (s *server) start() error {
+// Start begins to serve, at the same address as before.
+func (s *S3) Start() error {
 	var log bytes.Buffer
-	s.cmd = exec.Command(s.binary, s.address, s.dir)
+	s.cmd = exec.Command(s.binary, s.Address, s.dir)
 	s.cmd.Stdout, s.cmd.Stderr = &log, &log
 	if err := s.cmd.Start(); err != nil {
 		return err
@@ -65,7 +67,7 @@ func (s *server) start() error {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			s.kill()
+			s.Kill()
 			return fmt.Errorf("the S3 server does not answer:\n%s", &log)
 		}
 	}
@@ -73,8 +75,8 @@ func (s *server) start() error {
 }
 
 // answers tells whether anything speaks HTTP at the address.
-func (s *server) answers() bool {
-	request, _ := http.NewRequest(http.MethodGet, "http://"+s.address+"/", nil)
+func (s *S3) answers() bool {
+	request, _ := http.NewRequest(http.MethodGet, "http://"+s.Address+"/", nil)
 	request.Close = true
 	response, err := http.DefaultTransport.RoundTrip(request)
 	if err != nil {
@@ -85,13 +87,16 @@ func (s *server) answers() bool {
 	return true
 }
 
-// kill is kill -9; it returns when the process is gone.
-func (s *server) kill() {
+// Kill is kill -9; it returns when the process is gone.
+func (s *S3) Kill() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
 }
 
-// url is that of the bucket, through another address if one is given.
-func (s *server) url(address string) string {
+// Dir is where it keeps the objects of URL, as files.
+func (s *S3) Dir() string { return filepath.Join(s.dir, "ostro", "some", "prefix") }
+
+// URL is that of the bucket, through another address if one is given.
+func (s *S3) URL(address string) string {
 	return fmt.Sprintf("s3://ostro/some/prefix?region=us-east-1&use_path_style=true&endpoint=http://%s", address)
 }

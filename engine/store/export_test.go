@@ -1,0 +1,31 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ostrodb/ostro/engine/hlog"
+)
+
+// SendAll sends what all segments at rest have of others' places, whether the cleaner would come to them or not, and asks it to come.
+func (st *Store) SendAll(ctx context.Context, owners []Owner) error {
+	ss, err := st.NewSession()
+	if err != nil {
+		return err
+	}
+	defer ss.Close()
+	var segs []*hlog.Segment
+	for _, s := range st.log.Segments() {
+		if st.log.AtRest(s) && !s.Vacated() {
+			segs = append(segs, s)
+		}
+	}
+	for left := segs; len(left) > 0; {
+		done, err := ss.sendFrom(ctx, left, owners)
+		if err != nil {
+			return err
+		}
+		left = left[len(done):]
+	}
+	st.room.ask()
+	return nil
+}
