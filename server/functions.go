@@ -36,8 +36,10 @@ func (n *Node) libraryOptions(book library.Book, tenants *tenant.Registry) libra
 		Book:    book,
 		Gone:    func(o library.Owner) bool { return tenants.Deleted(int(o)) },
 		Changed: tenants.Changed,
-		Pool:    func(name string) extension.PoolOptions { return extension.PoolOptions{Memory: n.functionMemory(tenants, name)} },
-		Logger:  n.log.With("part", "functions"),
+		Pool: func(name string) extension.PoolOptions {
+			return extension.PoolOptions{Memory: n.functionMemory(tenants, name)}
+		},
+		Logger: n.log.With("part", "functions"),
 	}
 	if dir := n.cfg.functionsDir(); dir != "" {
 		o.CacheDir = filepath.Join(dir, "cache")
