@@ -134,6 +134,7 @@ func (cmd *command) flagNames() (names []string) {
 		{flagFast, "fast"},
 		{flagNoAuth, "no_auth"},
 		{flagMayReplicate, "may_replicate"},
+		{flagNoMandatoryKeys, "no_mandatory_keys"},
 		{flagMovableKeys, "movablekeys"},
 		{flagNoMulti, "no_multi"},
 		{flagAllowBusy, "allow_busy"},
@@ -153,14 +154,14 @@ func (cmd *command) categories() (names []string) {
 			names = append(names, name)
 		}
 	}
-	onKeyspace := cmd.group == "generic" && container != "wait" || cmd.onDatabase()
+	onKeyspace := cmd.group == "generic" && container != "wait" || cmd.onDatabase() && cmd.group != "scripting"
 	dangerous := cmd.flags&flagAdmin != 0
 	switch container {
 	case "keys", "migrate", "flushdb", "flushall", "swapdb", "info", "role", "lastsave":
 		dangerous = true
 	}
 	add(onKeyspace && (cmd.flags != 0 || len(cmd.subs) == 0), "@keyspace")
-	add(cmd.flags&flagReadonly != 0, "@read")
+	add(cmd.flags&(flagReadonly|flagFunction) == flagReadonly, "@read")
 	add(cmd.flags&flagWrite != 0, "@write")
 	add(cmd.group == "string", "@string")
 	add(cmd.group == "bitmap", "@bitmap")
@@ -171,5 +172,6 @@ func (cmd *command) categories() (names []string) {
 	clusterSession := cmd.group == "cluster" && container != "cluster" // ASKING and the like
 	add(clusterSession || cmd.group == "connection" && (cmd.flags != 0 || container != cmd.name) || container == "wait" || container == "command", "@connection")
 	add(cmd.group == "transactions", "@transaction")
+	add(cmd.group == "scripting" && len(cmd.subs) == 0, "@scripting")
 	return names
 }

@@ -28,7 +28,13 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 	t := &in.task
 	t.begin(in, inv, &p.limits)
 	t.argsLen = size
+	if in.area != 0 {
+		t.place()
+	}
 	err = in.run(in.which)
+	if err == nil && in.area != 0 {
+		err = t.fetch()
+	}
 	if err == nil {
 		err = t.conclude(uint32(in.stack[0]))
 	}

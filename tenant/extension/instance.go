@@ -23,6 +23,7 @@ type instance struct {
 	stack [3]uint64    // its arguments: which function, fuel, stack; its results: the function's, fuel left
 	name  string       // of the function that was called last,
 	which uint64       // and its number
+	area  uint32       // where it is in memory; 0: there is none
 	pool  *Pool
 	task  Task
 
@@ -70,7 +71,10 @@ func (p *Pool) newInstance() (in *instance, err error) {
 	if in.mem.err != nil {
 		return in, in.mem.err
 	}
-	return in, p.initialize(in)
+	if err := p.initialize(in); err != nil {
+		return in, err
+	}
+	return in, in.findArea()
 }
 
 func (in *instance) instantiate() error {

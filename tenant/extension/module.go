@@ -20,7 +20,9 @@ type Module struct {
 	about    *Description
 	entries  map[string]uint64 // numbers of functions, by name
 
-	initialize  uint64      // its number
+	initialize  uint64 // its number
+	area        uint64 // the number of what tells where the area is
+	hasArea     bool
 	interrupted atomic.Bool // a call was ended in its middle: an image is worth its cost
 	imaging     sync.Mutex  // held by who makes an image
 	image       atomic.Pointer[image]
@@ -45,9 +47,13 @@ func (r *Runtime) Compile(ctx context.Context, code []byte, limits Limits) (*Mod
 	}
 	m := &Module{runtime: r, compiled: compiled, about: about, entries: map[string]uint64{}}
 	for i, export := range about.Metering.Entries {
-		if name, ok := strings.CutPrefix(export, functionPrefix); ok {
+		name, isFunction := strings.CutPrefix(export, functionPrefix)
+		switch {
+		case isFunction:
 			m.entries[name] = uint64(i)
-		} else {
+		case export == areaName:
+			m.area, m.hasArea = uint64(i), true
+		default:
 			m.initialize = uint64(i)
 		}
 	}

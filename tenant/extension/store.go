@@ -35,6 +35,12 @@ type Store interface {
 	Commit(c *Changes) error
 }
 
+// Placed is a Store of which not everything is here. It is asked before a write of a key is collected: what is not OK
+// the function gets instead.
+type Placed interface {
+	Place(table uint32, key []byte) Status
+}
+
 // Value is what Get found.
 type Value struct {
 	Len     int

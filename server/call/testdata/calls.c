@@ -130,8 +130,9 @@ FN(mess) {
   u32 n, m, how;
   args(argbuf, sizeof argbuf);
   const u8 *a = arg(0, &n), *b = arg(1, &m), *h = arg(2, &how);
-  set(0, a, n, "broken", 6, 0);
-  set(0, b, m, "broken", 6, 0);
+  i32 st = set(0, a, n, "broken", 6, 0);
+  if (st >= 0) st = set(0, b, m, "broken", 6, 0);
+  if (st < 0) return -st;
   switch (h[0]) {
   case 't': __builtin_trap();
   case 'f': fail(42, "no\r\nmoney", 9);
@@ -153,4 +154,18 @@ FN(answer) {
   const u8 *k = arg(0, &n);
   set(0, k, n, "x", 1, 0);
   return resp(zeros, number(1));
+}
+
+// take: adds one to the counter at the key if it is below the argument, after rounds of work; the response is yes or no.
+FN(take) {
+  u32 n;
+  u64 v = 0;
+  args(argbuf, sizeof argbuf);
+  const u8 *k = arg(0, &n);
+  get(0, k, n, &v, 8);
+  spin(number(2));
+  if (v >= number(1)) return resp("no", 2);
+  v++;
+  set(0, k, n, &v, 8, 0);
+  return resp("yes", 3);
 }

@@ -38,7 +38,8 @@ func (w *rewriter) entries() (names []string, fns []uint32) {
 		t := w.m.TypeOf(e.Index)
 		returns := len(t.Params) == 0 && string(t.Results) == string([]byte{wasm.I32})
 		nothing := len(t.Params) == 0 && len(t.Results) == 0
-		if returns && strings.HasPrefix(e.Name, FunctionPrefix) || nothing && e.Name == InitializeName {
+		function := strings.HasPrefix(e.Name, FunctionPrefix) || e.Name == AreaName
+		if returns && function || nothing && e.Name == InitializeName {
 			names, fns = append(names, e.Name), append(fns, e.Index)
 		}
 	}

@@ -25,6 +25,7 @@ const (
 const (
 	FunctionPrefix = "ostro_fn_"   // () -> i32
 	InitializeName = "_initialize" // ()
+	AreaName       = "ostro_area"  // () -> i32
 )
 
 // Result is a rewritten module and what is known about it.
