@@ -37,8 +37,8 @@ func (e *RefusedError) Error() string { return "the module is refused: " + e.Err
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // load checks a module, rewrites it so that it is metered, and compiles it, or takes what a cache has.
-func (r *Runtime) load(ctx context.Context, code []byte, limits Limits) (*Module, error) {
-	about, rewritten, err := inspect(code, limits, r.opts.Unmetered)
+func (r *Runtime) load(ctx context.Context, key moduleKey, code []byte, limits Limits) (*Module, error) {
+	about, rewritten, err := r.rewrite(key, code, limits)
 	if err != nil {
 		return nil, &RefusedError{err}
 	}

@@ -29,7 +29,7 @@ type sharedModule struct {
 func (r *Runtime) Compile(ctx context.Context, code []byte, limits Limits) (*Module, error) {
 	s := r.acquire(moduleKey{sha256.Sum256(code), limits.Module})
 	s.once.Do(func() {
-		s.m, s.err = r.load(ctx, code, limits)
+		s.m, s.err = r.load(ctx, s.key, code, limits)
 		if s.m != nil {
 			s.m.shared = s
 		}
