@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -16,6 +17,9 @@ type Options struct {
 	// CacheDir keeps compiled modules, so that a restart does not compile them again. Whoever can write there can run
 	// code in this process: it must be the server's own. Empty: nothing is kept.
 	CacheDir string
+	// Unmetered leaves metering out, to measure what it costs. Such a function cannot be interrupted, and holds up the
+	// whole process as long as it runs: never where anybody can install one.
+	Unmetered bool
 }
 
 // Runtime compiles modules and has what they import. One serves all tenants: what separates those is that an instance
@@ -24,11 +28,14 @@ type Runtime struct {
 	opts   Options
 	engine wazero.Runtime
 	cache  wazero.CompilationCache
+
+	mu      sync.Mutex
+	modules map[moduleKey]*sharedModule
 }
 
 // NewRuntime returns a runtime. Close it when no call runs any more.
 func NewRuntime(ctx context.Context, opts Options) (*Runtime, error) {
-	r := &Runtime{opts: opts}
+	r := &Runtime{opts: opts, modules: map[moduleKey]*sharedModule{}}
 	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2)
 	if opts.CacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(opts.CacheDir)

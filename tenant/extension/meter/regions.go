@@ -19,8 +19,8 @@ type region struct {
 }
 
 const (
-	foldMost    = 16 // what a region costs at most that is folded
-	foldSumMost = 64 // what all that is folded into one region costs at most
+	foldMost    = 64 // what a region costs at most that is folded
+	foldSumMost = 96 // what all that is folded into one region costs at most, besides as much as the region itself
 )
 
 // frameOf is a block that is open while code is read.
@@ -35,7 +35,9 @@ type frameOf struct {
 
 // loopInfo is what is known about a loop when all was read.
 type loopInfo struct {
-	calls bool // calls what charges by itself, or the host
+	calls bool   // calls what charges by itself, or the host
+	inner bool   // has a loop within
+	typ   uint64 // of its block
 }
 
 // plan is where a function charges how much.
@@ -74,7 +76,12 @@ func (w *rewriter) step(p *plan, in *wasm.Instr, i int) {
 		p.open(in.Op)
 	case wasm.Loop:
 		p.open(in.Op)
-		p.loops = append(p.loops, loopInfo{})
+		for i := range p.frames[:len(p.frames)-1] {
+			if f := &p.frames[i]; f.op == wasm.Loop && !f.dead {
+				p.loops[p.regions[f.head].loop].inner = true
+			}
+		}
+		p.loops = append(p.loops, loopInfo{typ: in.A})
 		p.loop = len(p.loops) - 1
 		p.begin(p.cur, i+1)
 		p.frames[len(p.frames)-1].head = p.cur
@@ -120,7 +127,10 @@ func (w *rewriter) stepPlain(p *plan, in *wasm.Instr, i int) {
 	case wasm.CallIndirect:
 		p.called()
 	}
-	if isBulk(in.Op) {
+	switch {
+	case isMove(in.Op):
+		p.calls = true // If it is large. It takes from the global what it costs, and nothing of what a loop has drawn.
+	case isBulk(in.Op):
 		p.called()
 	}
 }
@@ -197,7 +207,8 @@ func (p *plan) fold() {
 			continue
 		}
 		to := &p.regions[r.parent]
-		if r.cost == 0 || r.cost <= foldMost && to.folded+r.cost <= foldSumMost {
+		own := to.cost - to.folded
+		if r.cost == 0 || r.cost <= foldMost && to.folded+r.cost <= foldSumMost+own {
 			to.cost += r.cost
 			to.folded += r.cost
 			r.gone = true
