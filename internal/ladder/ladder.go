@@ -79,6 +79,7 @@ var Rungs = []string{
 
 	"bench/workload",
 	"bench/plot",
+	"bench/guest",
 	"bench/casestudy",
 	"bench",
 	"test/...",
