@@ -44,9 +44,17 @@ func Merge(table int, key []byte, name string, operand []byte) Op {
 // Delete removes a record; ErrNotFound if there is none.
 func Delete(table int, key []byte) Op { return opOf(wire.OpDelete, table, key, nil) }
 
-// Invoke runs a function that is installed on the servers, where key lives.
-func Invoke(table int, key []byte, name string, args []byte) Op {
-	return opOf(wire.OpInvoke, table, key, wire.AppendMerge(nil, name, args))
+// Invoke runs a function that is installed on the servers, where key lives: the function's first and only key.
+// Result.Value is its response. As every write it is executed once, however often it is sent; a function that writes
+// responds at most 4 KiB then.
+func Invoke(table int, key []byte, name string, args ...[]byte) Op {
+	return opOf(wire.OpInvoke, table, key, wire.AppendInvoke(nil, name, nil, args))
+}
+
+// InvokeKeys is Invoke of a function that takes several keys, of which there is at least one. It runs where the first one lives, and
+// reaches those of the others that live there, too.
+func InvokeKeys(table int, keys [][]byte, name string, args ...[]byte) Op {
+	return opOf(wire.OpInvoke, table, keys[0], wire.AppendInvoke(nil, name, keys[1:], args))
 }
 
 func opOf(code wire.Code, table int, key, arg []byte) Op {

@@ -93,7 +93,7 @@ func (l *life) openTenants() error {
 	book := l.meta.Book("tenants")
 	l.tasks.Go(func() { book.Follow(l.ctx) })
 	var err error
-	l.tenants, err = tenant.Open(l.ctx, etcdBook{book}, l.store, l.log.With("part", "tenants"))
+	l.tenants, err = tenant.Open(l.ctx, etcdBook{book}, l.store, l.log.With("part", "tenants"), l.node.cfg.turns())
 	if err == nil {
 		l.node.tenants.Store(l.tenants)
 	}

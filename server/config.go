@@ -47,6 +47,11 @@ type Config struct {
 	MemoryLimit  Budget       // for records and index
 	MemoryPolicy store.Policy // what happens at the limit
 
+	// Functions.
+	FunctionStealing bool          // workers without work take calls of other workers' tenants
+	FunctionLocality bool          // a tenant's calls begin at one worker
+	FunctionDeadline time.Duration // how long a call may take
+
 	// Cluster.
 	Cluster           string        // etcd://host,host/name where the cluster's metadata is; empty: a server on its own
 	NodeID            string        // this node's name for as long as its data lives; empty: made once and kept in Dir
@@ -98,6 +103,10 @@ func Default() Config {
 
 		MemoryLimit:  Budget{Percent: 75},
 		MemoryPolicy: store.Spill,
+
+		FunctionStealing: true,
+		FunctionLocality: true,
+		FunctionDeadline: 5 * time.Second,
 
 		Replication:     "one-sided",
 		Native:          true,

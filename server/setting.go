@@ -45,7 +45,7 @@ func (s Setting) Shown() string {
 // Settings lists all settings of c in the order in which people read them.
 // Setting a Value changes c.
 func (c *Config) Settings() []Setting {
-	const network, data, memory, cluster, operations = "Network", "Data", "Memory", "Cluster", "Operations"
+	const network, data, memory, functions, cluster, operations = "Network", "Data", "Memory", "Functions", "Cluster", "Operations"
 	return []Setting{
 		{network, "bind", "addresses to listen on, separated by commas; a leading - means: if this machine has it", false, listValue{&c.Bind}},
 		{network, "port", "port for Redis clients; 0 turns it off", false, intValue{&c.Port}},
@@ -75,6 +75,10 @@ func (c *Config) Settings() []Setting {
 
 		{memory, "memory-limit", "memory for records and index: a size such as 2GB or a share of the machine's such as 75%", false, parsedValue[Budget]{&c.MemoryLimit, ParseBudget, "size"}},
 		{memory, "memory-policy", "at the limit: spill to disk, refuse writes, or evict like a cache", false, parsedValue[store.Policy]{&c.MemoryPolicy, store.ParsePolicy, "policy"}},
+
+		{functions, "function-deadline", "how long a call of a function may take, waiting included, before it is ended", false, durationValue{&c.FunctionDeadline}},
+		{functions, "function-stealing", "let workers without work take calls of functions that wait for another; off is there to compare", false, boolValue{&c.FunctionStealing}},
+		{functions, "function-locality", "let the calls of a tenant's functions begin at one worker; off is there to compare", false, boolValue{&c.FunctionLocality}},
 
 		{cluster, "cluster", "make this server a node of a cluster whose metadata is at etcd://host[:port],.../[name]; empty: a server on its own", false, textValue{&c.Cluster}},
 		{cluster, "node-id", "this node's name; empty: one is made and kept in the data directory", false, textValue{&c.NodeID}},

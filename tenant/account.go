@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // Account is a tenant on this node: what it may, and what it has used.
@@ -13,6 +15,8 @@ type Account struct {
 	gone   atomic.Bool
 	weigh  func(*Tenant) int64
 	pace   pace
+	share  *sched.Share
+	memory Memory
 
 	connections, waiting atomic.Int64
 	used                 usage
@@ -34,11 +38,18 @@ type Usage struct {
 	Connections int64     `json:"connections"`
 	Waiting     int64     `json:"waiting"` // operations that wait
 
+	FunctionMemory int64 `json:"functionMemory"` // bytes that instances of functions have
+	FunctionCalls  int64 `json:"functionCalls"`  // in the scheduler
+
 	// Since the start:
 	Operations int64 `json:"operations"`
 	Refused    int64 `json:"refused"`
 	BytesIn    int64 `json:"bytesIn"`
 	BytesOut   int64 `json:"bytesOut"`
+
+	FunctionNanos     int64 `json:"functionNanos"`     // that functions ran
+	FunctionThrottled int64 `json:"functionThrottled"` // times that they waited for their part of the CPU
+	FunctionRefused   int64 `json:"functionRefused"`   // calls and memory
 }
 
 // Tenant is who it is, as of now.
@@ -55,14 +66,18 @@ type Exceeded struct {
 
 func (e *Exceeded) Error() string {
 	hint := "wait, or have the limit raised"
-	if e.What == "bytes" {
+	switch e.What {
+	case "bytes":
 		hint = "delete something, or have the limit raised"
+	case "function-memory":
+		hint = "have fewer calls at a time or functions that use less, or have the limit raised"
 	}
 	return fmt.Sprintf("tenant %s has reached its limit of %s %s: %s", e.Tenant, strconv.FormatInt(e.Limit, 10), whatOf[e.What], hint)
 }
 
 var whatOf = map[string]string{
 	"bytes": "bytes", "operations": "operations a second", "connections": "connections", "inflight": "operations that wait",
+	"function-memory": "bytes of functions' memory",
 }
 
 func (a *Account) exceeded(what string, limit int64) error {

@@ -27,6 +27,7 @@ type Wish struct {
 	Password                                 *string
 	Databases                                *int
 	Bytes, Operations, Connections, InFlight *int64
+	FunctionCPU, FunctionMemory              *int64
 }
 
 // Create adds a tenant.
@@ -104,6 +105,7 @@ func (t *Tenant) change(w Wish) error {
 	}
 	for field, wish := range map[*int64]*int64{
 		&t.Limits.Bytes: w.Bytes, &t.Limits.Operations: w.Operations, &t.Limits.Connections: w.Connections, &t.Limits.InFlight: w.InFlight,
+		&t.Limits.FunctionCPU: w.FunctionCPU, &t.Limits.FunctionMemory: w.FunctionMemory,
 	} {
 		if wish != nil {
 			*field = *wish

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // Book keeps the catalog.
@@ -33,6 +34,10 @@ type Registry struct {
 	st   *store.Store
 	log  *slog.Logger
 
+	sched  *sched.Scheduler
+	share  *sched.Share // the operator's
+	memory Memory       // the operator's
+
 	mu       sync.Mutex // for who changes:
 	accounts atomic.Pointer[map[string]*Account]
 	catalog  atomic.Pointer[Catalog] // as they were made from it
@@ -43,14 +48,17 @@ type Registry struct {
 	done sync.WaitGroup
 }
 
-// Open reads the book, makes the tenants' databases, and follows the book from then on.
-func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*Registry, error) {
-	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1)}
+// Open reads the book, makes the tenants' databases, and follows the book from then on. Functions of the tenants take turns
+// at a scheduler of the registry's.
+func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger, turns sched.Options) (*Registry, error) {
+	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1), sched: sched.New(turns)}
+	r.share = r.sched.NewShare(Operator, sched.Limits{})
 	r.accounts.Store(&map[string]*Account{})
 	r.ctx, r.stop = context.WithCancel(context.Background())
 	changed := book.Changed()
 	if err := r.refresh(ctx); err != nil {
 		r.stop()
+		r.sched.Close()
 		return nil, err
 	}
 	r.done.Go(func() { r.follow(changed) })
@@ -58,9 +66,10 @@ func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger) (*R
 	return r, nil
 }
 
-// Close stops following the book. It comes before the store's end.
+// Close ends functions that still run, and stops following the book. It comes after the front doors' end, and before the store's.
 func (r *Registry) Close() {
 	r.stop()
+	r.sched.Close()
 	r.done.Wait()
 }
 
@@ -116,8 +125,10 @@ func (r *Registry) refresh(ctx context.Context) error {
 	for name, t := range c.Tenants {
 		a := was[name]
 		if a == nil || a.Tenant().First != t.First { // Another one of the same name.
-			a = &Account{weigh: r.weigh}
+			a = &Account{weigh: r.weigh, share: r.sched.NewShare(name, sched.Limits{})}
 		}
+		a.share.SetLimit(t.Limits.Cores())
+		a.memory.become(&t)
 		for n := range t.Databases {
 			databases = append(databases, t.First+n)
 		}
@@ -131,6 +142,7 @@ func (r *Registry) refresh(ctx context.Context) error {
 	for name, a := range was {
 		if next[name] != a {
 			a.gone.Store(true)
+			a.share.Close()
 		}
 	}
 	r.catalog.Store(&c)
@@ -208,6 +220,7 @@ func (r *Registry) Usage() []Usage {
 			Operations: a.used.operations.Load(), Refused: a.used.refused.Load(),
 			BytesIn: a.used.bytesIn.Load(), BytesOut: a.used.bytesOut.Load(),
 		}
+		u.functions(a.share, &a.memory)
 		for n := range t.Databases {
 			keys, _ := r.st.Count(t.First + n)
 			u.Keys += keys

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 func text(s string) *string   { return &s }
@@ -34,7 +35,7 @@ func newStore(t *testing.T) *store.Store {
 
 func newRegistry(t *testing.T, book Book, st *store.Store) *Registry {
 	t.Helper()
-	r, err := Open(context.Background(), book, st, quiet())
+	r, err := Open(context.Background(), book, st, quiet(), sched.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

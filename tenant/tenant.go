@@ -26,7 +26,13 @@ type Limits struct {
 	Operations  int64 `json:"operations,omitempty"`  // a second, on each node
 	Connections int64 `json:"connections,omitempty"` // at a time, to each node
 	InFlight    int64 `json:"inFlight,omitempty"`    // operations that wait, on each node
+
+	FunctionCPU    int64 `json:"functionCPU,omitempty"`    // thousandths of a core, on each node
+	FunctionMemory int64 `json:"functionMemory,omitempty"` // bytes that instances of functions have, on each node
 }
+
+// Cores is the limit of FunctionCPU in cores.
+func (l *Limits) Cores() float64 { return float64(l.FunctionCPU) / 1000 }
 
 // Secret is what is kept of a password.
 type Secret struct {
@@ -79,7 +85,10 @@ func checkName(name string) error {
 }
 
 func (l *Limits) check() error {
-	for what, n := range map[string]int64{"bytes": l.Bytes, "operations": l.Operations, "connections": l.Connections, "inflight": l.InFlight} {
+	for what, n := range map[string]int64{
+		"bytes": l.Bytes, "operations": l.Operations, "connections": l.Connections, "inflight": l.InFlight,
+		"function-cpu": l.FunctionCPU, "function-memory": l.FunctionMemory,
+	} {
 		if n < 0 {
 			return fmt.Errorf("%s is %d: a limit is a positive number, or 0 for none", what, n)
 		}

@@ -6,6 +6,7 @@ import "encoding/binary"
 //
 //	swap  := u8 absent, u32 n, old[n], new      absent 1: there must be no record
 //	merge := u8 n, name[n], operand
+//	invoke := u8 n, name[n], u32 keys, u32 args, u32 length of each key, of each arg, the keys, the args
 //	keys  := (u32 n, key[n])*
 //	puts  := (u32 keyBytes, u32 valueBytes, i64 expireAt, key, value)*
 //	scan  := u64 first, u64 last, u64 cursor, u32 count, u8 values
@@ -44,7 +45,7 @@ func DecodeSwap(arg []byte) (s Swap, err error) {
 	return s, r.err
 }
 
-// AppendMerge appends the argument of OpMerge or OpInvoke. A name has at most 255 bytes.
+// AppendMerge appends the argument of OpMerge. A name has at most 255 bytes.
 func AppendMerge(b []byte, name string, operand []byte) []byte {
 	name = name[:min(len(name), 255)]
 	b = append(b, byte(len(name)))
@@ -52,7 +53,7 @@ func AppendMerge(b []byte, name string, operand []byte) []byte {
 	return append(b, operand...)
 }
 
-// DecodeMerge reads the argument of OpMerge or OpInvoke.
+// DecodeMerge reads the argument of OpMerge.
 func DecodeMerge(arg []byte) (name, operand []byte, err error) {
 	r := reader{b: arg}
 	if b := r.take(1); b != nil {

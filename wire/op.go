@@ -19,7 +19,7 @@ const (
 	OpMultiGet      // arg: Keys; no key of its own
 	OpMultiPut      // arg: Puts; no key of its own; all or none
 	OpScan          // arg: Scan; no key of its own
-	OpInvoke        // key: where to run; arg: Merge, a function's name and its arguments
+	OpInvoke        // key: where to run; arg: Invoke, a function's name, more keys and its arguments
 	OpPing          // arg: comes back
 	opEnd
 )

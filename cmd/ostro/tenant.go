@@ -72,6 +72,7 @@ type grantFlags struct {
 	databases                         int
 	bytes                             string
 	operations, connections, inFlight int64
+	functionCPU, functionMemory       string
 }
 
 func (w *grantFlags) add(cmd *cobra.Command) {
@@ -81,6 +82,8 @@ func (w *grantFlags) add(cmd *cobra.Command) {
 	f.Int64Var(&w.operations, "operations", 0, "most operations a second on a node; 0: no limit")
 	f.Int64Var(&w.connections, "connections", 0, "most connections to a node at a time; 0: no limit")
 	f.Int64Var(&w.inFlight, "inflight", 0, "most operations on a node that wait for a disk or another node; 0: no limit")
+	f.StringVar(&w.functionCPU, "function-cpu", "", "cores that its functions may use on a node, such as 0.5; 0: no limit")
+	f.StringVar(&w.functionMemory, "function-memory", "", "most memory that its functions' instances may have on a node, such as 64MB; 0: no limit")
 }
 
 // args are what was given, as TENANT takes it.
@@ -97,12 +100,21 @@ func (w *grantFlags) args(cmd *cobra.Command) (args []string, err error) {
 	if given("databases") {
 		args = append(args, "databases", strconv.Itoa(w.databases))
 	}
-	if given("bytes") {
-		n, err := server.ParseSize(w.bytes)
-		if err != nil {
-			return nil, usagef("--bytes: %s", err)
+	for name, text := range map[string]string{"bytes": w.bytes, "function-memory": w.functionMemory} {
+		if !given(name) {
+			continue
 		}
-		args = append(args, "bytes", strconv.FormatInt(int64(n), 10))
+		n, err := server.ParseSize(text)
+		if err != nil {
+			return nil, usagef("--%s: %s", name, err)
+		}
+		args = append(args, name, strconv.FormatInt(int64(n), 10))
+	}
+	if given("function-cpu") {
+		if _, err := tenant.ParseCores(w.functionCPU); err != nil {
+			return nil, usagef("--function-cpu: %s", err)
+		}
+		args = append(args, "function-cpu", w.functionCPU)
 	}
 	for name, n := range map[string]int64{"operations": w.operations, "connections": w.connections, "inflight": w.inFlight} {
 		if given(name) {
@@ -178,7 +190,7 @@ func newTenantSet() *cobra.Command {
 				return err
 			}
 			if len(wish) == 0 {
-				return usagef("nothing to change is given: --password, --bytes, --operations, --connections or --inflight")
+				return usagef("nothing to change is given: --password, --bytes, --operations, --connections, --inflight, --function-cpu or --function-memory")
 			}
 			return f.change(args[0], "is changed", append([]string{"TENANT", "SET", args[0]}, wish...)...)
 		},
@@ -255,10 +267,11 @@ func (f *tenantFlags) list() error {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tKEYS\tBYTES\tOF\tCONNECTIONS\tOF\tOPERATIONS/S AT MOST\tWAITING AT MOST")
+	fmt.Fprintln(w, "NAME\tKEYS\tBYTES\tOF\tCONNECTIONS\tOF\tOPERATIONS/S AT MOST\tWAITING AT MOST\tFUNCTION CPU AT MOST\tFUNCTION MEMORY\tOF")
 	for _, u := range all {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%s\n", u.Name, u.Keys, server.Size(u.Bytes).Short(), limitBytes(u.Limits.Bytes),
-			u.Connections, limit(u.Limits.Connections), limit(u.Limits.Operations), limit(u.Limits.InFlight))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", u.Name, u.Keys, server.Size(u.Bytes).Short(), limitBytes(u.Limits.Bytes),
+			u.Connections, limit(u.Limits.Connections), limit(u.Limits.Operations), limit(u.Limits.InFlight),
+			limitCores(u.Limits.Cores()), server.Size(u.FunctionMemory).Short(), limitBytes(u.Limits.FunctionMemory))
 	}
 	return w.Flush()
 }
@@ -268,6 +281,13 @@ func limit(n int64) string {
 		return "-"
 	}
 	return strconv.FormatInt(n, 10)
+}
+
+func limitCores(n float64) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(n, 'g', -1, 64)
 }
 
 func limitBytes(n int64) string {

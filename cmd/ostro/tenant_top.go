@@ -28,6 +28,9 @@ type tenantRate struct {
 	Bytes       int64  `json:"bytes"`
 	Connections int64  `json:"connections"`
 	Waiting     int64  `json:"waiting"`
+
+	FunctionCores  float64 `json:"functionCores"` // that its functions used
+	FunctionMemory int64   `json:"functionMemory"`
 }
 
 func newTenantTop() *cobra.Command {
@@ -90,6 +93,7 @@ func ratesOf(before, after []tenant.Usage, span time.Duration) []tenantRate {
 			Name: u.Name, Operations: rate(u.Operations - w.Operations), Refused: rate(u.Refused - w.Refused),
 			BytesIn: rate(u.BytesIn - w.BytesIn), BytesOut: rate(u.BytesOut - w.BytesOut),
 			Bytes: u.Bytes, Connections: u.Connections, Waiting: u.Waiting,
+			FunctionCores: float64(max(u.FunctionNanos-w.FunctionNanos, 0)) / float64(span), FunctionMemory: u.FunctionMemory,
 		})
 	}
 	slices.SortFunc(all, func(a, b tenantRate) int {
@@ -107,10 +111,10 @@ func (f *tenantFlags) showTop(rates []tenantRate) error {
 		fmt.Fprint(out, "\x1b[H\x1b[2J")
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "OPS/S\tREFUSED/S\tIN/S\tOUT/S\tHOLDS\tCONNECTIONS\tWAITING\tNAME\t")
+	fmt.Fprintln(w, "OPS/S\tREFUSED/S\tIN/S\tOUT/S\tHOLDS\tCONNECTIONS\tWAITING\tCORES\tFUNCTIONS HOLD\tNAME\t")
 	for _, r := range rates {
-		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%d\t%d\t%s\t\n", r.Operations, r.Refused, server.Size(r.BytesIn).Short(), server.Size(r.BytesOut).Short(),
-			server.Size(r.Bytes).Short(), r.Connections, r.Waiting, r.Name)
+		fmt.Fprintf(w, "%d\t%d\t%s\t%s\t%s\t%d\t%d\t%.2f\t%s\t%s\t\n", r.Operations, r.Refused, server.Size(r.BytesIn).Short(), server.Size(r.BytesOut).Short(),
+			server.Size(r.Bytes).Short(), r.Connections, r.Waiting, r.FunctionCores, server.Size(r.FunctionMemory).Short(), r.Name)
 	}
 	return w.Flush()
 }

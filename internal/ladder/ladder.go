@@ -60,11 +60,12 @@ var Rungs = []string{
 	"cluster/migrate",
 	"cluster/balance",
 
-	"tenant",
 	"tenant/sched",
+	"tenant",
 	"tenant/extension/wasm",
 	"tenant/extension/meter",
 	"tenant/extension/...",
+	"tenant/library",
 
 	"wire",
 	"wire/resp",
@@ -72,6 +73,7 @@ var Rungs = []string{
 	"sdk/...",
 	"examples/functions",
 
+	"server/call",
 	"server/session",
 	"server/redis",
 	"server/admin",

@@ -91,6 +91,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, storeMetrics)
 	describe(out, redisMetrics)
 	describe(out, nativeMetrics)
+	describe(out, schedMetrics)
+	out <- schedWaits
+	out <- functionSeconds
 	describe(out, fabricMetrics)
 	describe(out, nicMetrics)
 	describe(out, replicaMetrics)
@@ -128,6 +131,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if n, has := c.node.(nativeNode); has {
 		if m, ok := n.Native(); ok {
 			collect(out, nativeMetrics, &m)
+		}
+	}
+	if n, has := c.node.(schedNode); has {
+		if m, ok := n.Scheduler(); ok {
+			collectSched(out, &m)
 		}
 	}
 	if n, has := c.node.(tenantNode); has {

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ostrodb/ostro/tenant"
@@ -26,13 +28,21 @@ var tenantMetrics = []struct {
 	{ofTenant("operations_total", "Operations that the tenant began."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.Operations }},
 	{ofTenant("refused_total", "What was refused because of the tenant's limits."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.Refused }},
 	{ofTenant("input_bytes_total", "Bytes received from the tenant's clients."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.BytesIn }},
+	{ofTenant("function_memory_bytes", "Bytes that instances of the tenant's functions have."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.FunctionMemory }},
+	{ofTenant("function_calls", "Calls of the tenant's functions that are in the scheduler."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.FunctionCalls }},
+	{ofTenant("function_throttled_total", "Times that the tenant's functions had to wait for their part of the CPU."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.FunctionThrottled }},
+	{ofTenant("function_refused_total", "Calls of functions, and memory for them, that were refused because of the tenant's limits."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.FunctionRefused }},
 	{ofTenant("output_bytes_total", "Bytes sent to the tenant's clients."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.BytesOut }},
 }
+
+var functionSeconds = ofTenant("function_seconds_total", "Time that the tenant's functions ran.")
 
 func collectTenants(out chan<- prometheus.Metric, all []tenant.Usage) {
 	for i := range all {
 		for _, m := range tenantMetrics {
 			out <- prometheus.MustNewConstMetric(m.desc, m.kind, float64(m.read(&all[i])), all[i].Name)
 		}
+		ran := time.Duration(all[i].FunctionNanos).Seconds()
+		out <- prometheus.MustNewConstMetric(functionSeconds, prometheus.CounterValue, ran, all[i].Name)
 	}
 }

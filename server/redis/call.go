@@ -2,6 +2,8 @@ package redis
 
 import (
 	"github.com/ostrodb/ostro/engine/store"
+	calls "github.com/ostrodb/ostro/server/call"
+	"github.com/ostrodb/ostro/tenant/library"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -17,8 +19,11 @@ type call struct {
 	now  int64        // unix milliseconds, one per round
 	db   int          // the selected database; SELECT sets conn.db instead
 
-	routing *Routing // of this round; nil: no cluster
-	scratch scratch  // memory that handlers build values in
+	caller  *calls.Caller
+	request calls.Request  // of the function that it calls
+	on      *library.Shelf // instead of the connection's, during TENANT FUNCTION
+	routing *Routing       // of this round; nil: no cluster
+	scratch scratch        // memory that handlers build values in
 }
 
 // verdict is what a handler reports back to the loop.

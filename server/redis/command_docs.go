@@ -102,7 +102,7 @@ func (c *call) answerKeys(withFlags bool) verdict {
 	switch {
 	case cmd == nil:
 		return c.fail("ERR Invalid command specified")
-	case cmd.first == 0:
+	case cmd.first == 0 && cmd.keys == nil:
 		return c.fail("ERR The command has no key arguments")
 	case !cmd.acceptsArgs(len(args)):
 		return c.fail("ERR Invalid number of arguments specified for command")

@@ -94,6 +94,9 @@ func allCommands() []command {
 		row("reset", 1, reset, transaction|flagNoAuth, none, "connection", "6.2.0", "O(1)", "Brings the connection back to its first state."),
 		row("client", -2, container, 0, none, "connection", "2.4.0", "Depends on the subcommand", "A container for commands about connections."),
 
+		keyed(row("fcall", -3, fcall, flagMayReplicate|flagNoScript|flagStale|flagMovableKeys|flagNoMulti, none, "scripting", "7.0.0", "Depends on the function", "Calls a function."), fcallKeys),
+		keyed(row("fcall_ro", -3, fcallRO, read|flagNoScript|flagStale|flagMovableKeys|flagNoMulti, none, "scripting", "7.0.0", "Depends on the function", "Calls a function that may not write."), fcallKeys),
+
 		row("cluster", -2, container, 0, none, "cluster", "3.0.0", "Depends on the subcommand", "A container for commands about the cluster."),
 		row("asking", 1, inCluster(asking), fast, none, "cluster", "3.0.0", "O(1)", "Lets the next command use keys that are being imported."),
 		row("readonly", 1, inCluster(readonly), always|fast, none, "cluster", "3.0.0", "O(1)", "Does nothing: there are no replicas to read from."),
@@ -109,6 +112,7 @@ func allCommands() []command {
 		row("memory", -2, container, 0, none, "server", "4.0.0", "Depends on the subcommand", "A container for commands about memory."),
 		row("slowlog", -2, container, 0, none, "server", "2.2.12", "Depends on the subcommand", "A container for commands about slow commands."),
 		row("latency", -2, container, 0, none, "server", "2.8.13", "Depends on the subcommand", "A container for commands about latency."),
+		row("function", -2, container, 0, none, "scripting", "7.0.0", "Depends on the subcommand", "A container for commands about functions."),
 		row("tenant", -2, container, 0, none, "server", "7.2.0", "Depends on the subcommand", "A container for commands about tenants."),
 		row("time", 1, timeNow, always|fast, none, "server", "2.6.0", "O(1)", "Returns the server's time."),
 		row("role", 1, role, flagNoScript|always|fast, none, "server", "2.8.12", "O(1)", "Returns the replication role of the server."),
@@ -169,11 +173,24 @@ func allSubcommands() []command {
 		row("slowlog|reset", 2, slowlogReset, flagAdmin|always, none, "server", "2.2.12", "O(N)", "Forgets the slow commands."),
 		row("slowlog|help", 2, help, always, none, "server", "6.2.0", "O(1)", "Prints this help."),
 
-		row("tenant|create", -3, tenantCreate, admin, none, "server", "7.2.0", "O(N)", "Makes tenant <name> PASSWORD <password> [DATABASES <n>] [BYTES <n>] [OPERATIONS <n>] [CONNECTIONS <n>] [INFLIGHT <n>]."),
+		row("tenant|create", -3, tenantCreate, admin, none, "server", "7.2.0", "O(N)", "Makes tenant <name> PASSWORD <password> [DATABASES <n>] [BYTES <n>] [OPERATIONS <n>] [CONNECTIONS <n>] [INFLIGHT <n>] [FUNCTION-CPU <cores>] [FUNCTION-MEMORY <n>]."),
 		row("tenant|set", -3, tenantSet, admin, none, "server", "7.2.0", "O(N)", "Changes the password or the limits of tenant <name>; 0 is no limit."),
 		row("tenant|delete", 3, tenantDelete, admin, none, "server", "7.2.0", "O(N)", "Deletes tenant <name> and all its data."),
 		row("tenant|list", 2, tenantList, admin, none, "server", "7.2.0", "O(N)", "Returns all tenants as JSON: what they may, and what they have used of this node."),
+		row("tenant|function", -4, tenantFunction, admin, none, "server", "7.2.0", "Depends on the subcommand", "Runs FUNCTION <subcommand> [<arg> ...] for tenant <name>, as it would itself."),
 		row("tenant|help", 2, help, always, none, "server", "7.2.0", "O(1)", "Prints this help."),
+
+		row("function|load", -3, functionLoad, flagWrite|flagDenyOOM|flagNoScript, none, "scripting", "7.0.0", "O(N)", "Installs [REPLACE] a module: <#!wasm name=NAME, a new line, and the module's bytes>."),
+		row("function|delete", 3, functionDelete, flagWrite|flagNoScript, none, "scripting", "7.0.0", "O(1)", "Deletes module <name> and its functions."),
+		row("function|flush", -2, functionFlush, flagWrite|flagNoScript, none, "scripting", "7.0.0", "O(N)", "Deletes all modules [ASYNC|SYNC]."),
+		row("function|list", -2, functionList, flagNoScript, none, "scripting", "7.0.0", "O(N)", "Lists modules and functions [LIBRARYNAME <pattern>] [WITHCODE]."),
+		row("function|info", -2, functionInfo, flagNoScript, none, "scripting", "7.2.0", "O(N)", "Returns modules, or [<name>], as JSON: versions, sizes, and what their calls have used of this node."),
+		row("function|logs", -3, functionLogs, flagNoScript, none, "scripting", "7.2.0", "O(N)", "Returns as JSON what functions of module <name> have logged on this node [AFTER <number>] [LEVEL <level>] [COUNT <n>]."),
+		row("function|stats", 2, functionStats, flagNoScript|flagAllowBusy, none, "scripting", "7.0.0", "O(1)", "Returns the function that runs for longest, and how many there are."),
+		row("function|kill", 2, functionKill, flagNoScript|flagAllowBusy, none, "scripting", "7.0.0", "O(1)", "Ends the functions that run on this node; what they wrote is not applied."),
+		row("function|dump", 2, functionDump, flagNoScript, none, "scripting", "7.0.0", "O(N)", "Returns all modules as a payload for RESTORE."),
+		row("function|restore", -3, functionRestore, flagWrite|flagDenyOOM|flagNoScript, none, "scripting", "7.0.0", "O(N)", "Installs what DUMP returned <payload> [FLUSH|APPEND|REPLACE], all of it or nothing."),
+		row("function|help", 2, help, always, none, "scripting", "7.0.0", "O(1)", "Prints this help."),
 
 		row("latency|latest", 2, latencyLatest, admin, none, "server", "2.8.13", "O(1)", "Returns the latest latency spikes; none are recorded."),
 		row("latency|history", 3, latencyLatest, admin, none, "server", "2.8.13", "O(1)", "Returns the latency spikes of <event>; none are recorded."),
@@ -238,6 +255,12 @@ func row(name string, arity int, run handler, flags commandFlags, k keySpan, gro
 		name: name, arity: arity, run: run, flags: flags, first: k.first, last: k.last, step: k.step,
 		group: group, since: since, complexity: complexity, summary: summary,
 	}
+}
+
+// keyed is a command whose keys a function finds.
+func keyed(c command, keys func(args [][]byte) [][]byte) command {
+	c.keys = keys
+	return c
 }
 
 func init() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
 )
 
 // Config is what an operator decides about the Redis front door. The zero
@@ -36,6 +37,8 @@ type Config struct {
 
 	// Tenants are who shares the server with its operator; default nil: nobody.
 	Tenants *tenant.Registry
+	// Functions are what clients have installed; default nil: they cannot.
+	Functions *library.Library
 
 	// Cluster makes the server a node of a cluster; default nil, a server on its own.
 	Cluster Cluster

@@ -5,6 +5,8 @@ import (
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
+	"github.com/ostrodb/ostro/tenant/sched"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -58,8 +60,10 @@ type conn struct {
 	firstDB       int // that of the client's database 0
 	databases     int // it has so many
 	purse         tenant.Purse
-	settled       [2]int64 // bytes in and out that its tenant was charged for
-	waiting       bool     // its command waits, and its tenant was told
+	share         *sched.Share   // its tenant's; nil until it is needed
+	shelf         *library.Shelf // what its tenant has installed; nil: nobody has asked yet
+	settled       [2]int64       // bytes in and out that its tenant was charged for
+	waiting       bool           // its command waits, and its tenant was told
 	authenticated bool
 	reply         replyMode
 	inner         bool // another node's: nothing is forwarded for it

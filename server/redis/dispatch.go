@@ -50,7 +50,7 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 		c.net.failure = nil
 		c.giveUp()
 	case !l.admit(c, cmd, args):
-		// The refusal is written.
+		c.dropTask() // The refusal is written.
 	case l.routing != nil && !l.gate(c, cmd, args, pos):
 		if c.net.parked {
 			return false
@@ -66,6 +66,7 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 			c.out.Truncate(start)
 			if refusal := c.mayWait(); refusal != "" {
 				l.sess.TakeFetch() // Nobody waits for it.
+				c.dropTask()
 				c.out.Error(refusal)
 				break
 			}

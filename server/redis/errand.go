@@ -2,30 +2,39 @@ package redis
 
 // errand is work in the background that a client waits for, without holding up others.
 type errand struct {
-	done bool
-	err  error
+	done  bool
+	value any
+	err   error
 }
 
 // await has begin start an errand when the handler first runs, and tells how it went when it
 // runs again. begin's argument is called once, from any goroutine. over is false while the
 // errand is under way: the handler returns later.
 func (c *call) await(begin func(finished func(error))) (over bool, err error) {
+	_, over, err = c.awaitValue(func(finished func(any, error)) {
+		begin(func(err error) { finished(nil, err) })
+	})
+	return over, err
+}
+
+// awaitValue is await for an errand that brings something back.
+func (c *call) awaitValue(begin func(finished func(any, error))) (value any, over bool, err error) {
 	cn, loop := c.conn, c.conn.loop.Load()
 	if e := cn.resume.errand; e != nil {
 		if e.done {
 			cn.resume.errand = nil
 		}
-		return e.done, e.err
+		return e.value, e.done, e.err
 	}
 	e := &errand{}
 	cn.resume.errand = e
-	begin(func(err error) {
+	begin(func(value any, err error) {
 		loop.post(message{run: func() {
-			e.done, e.err = true, err
+			e.done, e.value, e.err = true, value, err
 			if cn.resume.errand == e && !cn.net.closed {
 				loop.unpark(cn)
 			}
 		}})
 	})
-	return false, nil
+	return nil, false, nil
 }

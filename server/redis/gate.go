@@ -51,6 +51,7 @@ func (l *loop) refuse(c *conn, cmd *command, text string) {
 	if cmd == commandExec {
 		c.endMulti()
 	}
+	c.dropTask()
 	c.resume = resumption{}
 	c.out.Error(text)
 	l.tally.refused(cmd, text)

@@ -121,7 +121,7 @@ func (s *Server) newLoop(id int) (*loop, error) {
 		sess.Close()
 		return nil, err
 	}
-	l.call = call{srv: s, ss: sess}
+	l.call = call{srv: s, ss: sess, caller: s.calls.NewCaller(sess, id)}
 	l.gauge = s.cfg.Heat.Gauge()
 	sess.Notify(l.durableMoved)
 	l.tally.init()

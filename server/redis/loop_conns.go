@@ -74,6 +74,7 @@ func (l *loop) close(c *conn) {
 // discard closes a connection that no loop serves.
 func (l *loop) discard(c *conn) {
 	c.net.closed = true
+	c.dropTask()
 	c.hangUp()
 	l.srv.clients.remove(c)
 	l.pool.put(c.net.in)

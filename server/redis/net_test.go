@@ -18,6 +18,7 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // patience is how long anything may take before it counts as hung: CI may be busy.
@@ -399,7 +400,7 @@ func newTenants(t testing.TB, st *store.Store) *tenant.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler))
+	r, err := tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), sched.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

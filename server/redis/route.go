@@ -71,6 +71,12 @@ func (s *routeSearch) command(cmd *command, args [][]byte) {
 	if sub := cmd.subcommand(args); sub != nil {
 		cmd = sub
 	}
+	if cmd.keys != nil {
+		for _, key := range cmd.keys(args) {
+			s.key(key)
+		}
+		return
+	}
 	if cmd.flags&flagMovableKeys != 0 {
 		return // Its handler sees to its keys.
 	}

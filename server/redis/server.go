@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	calls "github.com/ostrodb/ostro/server/call"
 )
 
 // Server is the Redis front door of a store.
@@ -21,16 +22,18 @@ import (
 // It serves from Start until Shutdown returns. The store is the caller's to
 // close, after that.
 type Server struct {
-	store    *store.Store
-	cfg      Config // as started; what may change lives in settings
-	settings settings
-	log      *slog.Logger
-	started  time.Time
-	slowlog  slowlog
-	clients  registry
-	totals   totals
-	pause    pauseState
-	books    books // what commands keep about the server as a whole
+	store                 *store.Store
+	cfg                   Config // as started; what may change lives in settings
+	settings              settings
+	log                   *slog.Logger
+	started               time.Time
+	slowlog               slowlog
+	clients               registry
+	totals                totals
+	pause                 pauseState
+	books                 books // what commands keep about the server as a whole
+	calls                 *calls.Host
+	grounds, groundsAsked func() calls.Ground // what the node serves now
 
 	listeners []*listener // until the first loop takes them
 	addrs     []net.Addr
@@ -70,6 +73,9 @@ func New(st *store.Store, cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{store: st, cfg: cfg, log: cfg.Logger, started: time.Now(), shutdown: make(chan struct{})}
+	s.grounds = func() calls.Ground { return cfg.Cluster.Routing() }
+	s.groundsAsked = func() calls.Ground { return (*askedRouting)(cfg.Cluster.Routing()) }
+	s.calls = calls.NewHost(st, calls.Options{WaitLimit: cfg.ClusterWait})
 	s.settings.init(&cfg)
 	s.slowlog.maxLen = cfg.SlowlogMaxLen
 	s.adaptive = cfg.Loops == 0
@@ -204,6 +210,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.loopsDone.Wait()
+		s.calls.Close()
 		s.links.Wait()
 		s.tls.wait()
 		close(done)

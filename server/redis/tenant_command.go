@@ -62,7 +62,7 @@ func tenantDelete(c *call) verdict {
 
 // tenantWish reads TENANT CREATE|SET <name> [<what> <value> ...], or answers with an error.
 func (c *call) tenantWish() (name string, w tenant.Wish, ok bool) {
-	numbers := map[string]**int64{"bytes": &w.Bytes, "operations": &w.Operations, "connections": &w.Connections, "inflight": &w.InFlight}
+	numbers := map[string]**int64{"bytes": &w.Bytes, "operations": &w.Operations, "connections": &w.Connections, "inflight": &w.InFlight, "function-memory": &w.FunctionMemory}
 	for i := 3; i < len(c.args); i += 2 {
 		if i+1 == len(c.args) {
 			c.out.Error(errSyntax)
@@ -75,6 +75,12 @@ func (c *call) tenantWish() (name string, w tenant.Wish, ok bool) {
 			c.redact(i+1, i+2)
 			continue
 		}
+		if what == "function-cpu" {
+			if w.FunctionCPU, ok = c.coresArg(i + 1); !ok {
+				return "", w, false
+			}
+			continue
+		}
 		n, ok := c.intArg(i + 1)
 		switch {
 		case !ok:
@@ -85,11 +91,21 @@ func (c *call) tenantWish() (name string, w tenant.Wish, ok bool) {
 		case numbers[what] != nil:
 			*numbers[what] = &n
 		default:
-			c.out.Error("ERR " + shown(c.args[i]) + " is nothing that a tenant has: PASSWORD, DATABASES, BYTES, OPERATIONS, CONNECTIONS, INFLIGHT")
+			c.out.Error("ERR " + shown(c.args[i]) + " is nothing that a tenant has: PASSWORD, DATABASES, BYTES, OPERATIONS, CONNECTIONS, INFLIGHT, FUNCTION-CPU, FUNCTION-MEMORY")
 			return "", w, false
 		}
 	}
 	return string(c.args[2]), w, true
+}
+
+// coresArg reads a number of cores, such as 0.5, in thousandths, or answers with an error.
+func (c *call) coresArg(i int) (*int64, bool) {
+	n, err := tenant.ParseCores(string(c.args[i]))
+	if err != nil {
+		c.out.Error("ERR " + err.Error())
+		return nil, false
+	}
+	return &n, true
 }
 
 // tenantList answers with JSON: for each tenant what it may, and what it has used of this node.

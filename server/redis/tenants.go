@@ -29,6 +29,8 @@ func (c *conn) become(a *tenant.Account) error {
 	}
 	c.leave()
 	c.endMulti()
+	c.share = nil
+	c.shelf = nil
 	c.db, c.firstDB, c.databases = 0, 0, c.srv.cfg.Databases
 	if a != nil {
 		t := a.Tenant()
@@ -140,6 +142,8 @@ func (c *call) infoTenant() string {
 	w.line("limit_operations", t.Limits.Operations)
 	w.line("limit_connections", t.Limits.Connections)
 	w.line("limit_inflight", t.Limits.InFlight)
+	w.line("limit_function_cpu", t.Limits.Cores())
+	w.line("limit_function_memory", t.Limits.FunctionMemory)
 	w.heading("cluster")
 	c.srv.infoCluster(&w)
 	w.heading("keyspace")

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
+	"github.com/ostrodb/ostro/tenant/sched"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -35,9 +37,11 @@ type conn struct {
 	in     []byte // received and not executed: in[start:]
 	start  int
 	client uint64
-	purse  tenant.Purse // a tenant's; used by who executes its batches
-	first  uint32       // the store's number of its table 0
-	tables uint32       // it has so many
+	purse  tenant.Purse   // a tenant's; used by who executes its batches
+	first  uint32         // the store's number of its table 0
+	tables uint32         // it has so many
+	shelf  *library.Shelf // what its tenant has installed; nil: the server has no functions
+	share  *sched.Share   // its tenant's part of the scheduler
 
 	mu      sync.Mutex
 	relaxed sync.Cond // less waits than before
@@ -100,6 +104,9 @@ func (c *conn) greet() error {
 	}
 	if err := c.identify(&hello); err != nil {
 		return err
+	}
+	if lib := c.srv.opts.Functions; lib != nil {
+		c.shelf, c.share = lib.Shelf(c.purse.Account()), c.srv.opts.Tenants.Share(c.purse.Account())
 	}
 	c.client = hello.Client
 	_ = c.net.SetReadDeadline(time.Time{})

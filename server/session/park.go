@@ -6,6 +6,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -16,7 +17,8 @@ type park struct {
 	c        *conn
 	batch    wire.Batch
 	op       wire.Op
-	fetch    *store.Fetch // nil: it waits for records to arrive
+	fetch    *store.Fetch // nil: it waits for records to arrive, or for task
+	task     *call.Task   // a function that did not end at once
 	deadline time.Time
 	waits    bool // since its last attempt
 }
@@ -30,7 +32,13 @@ func (w *worker) park(op *wire.Op, f *store.Fetch) {
 			return
 		}
 		p = w.newPark(op)
+		w.admitPark(p)
 	}
+	w.parkAs(p, f)
+}
+
+// parkAs lets a park wait for f, or for its records to arrive if f is nil.
+func (w *worker) parkAs(p *park, f *store.Fetch) {
 	p.fetch, p.waits = f, true
 	if f == nil {
 		w.arriving = append(w.arriving, p)
@@ -45,10 +53,14 @@ func (w *worker) park(op *wire.Op, f *store.Fetch) {
 func (w *worker) newPark(op *wire.Op) *park {
 	p := &park{w: w, c: w.on.c, batch: w.on.batch, op: *op, deadline: time.Now().Add(w.srv.opts.WaitLimit)}
 	p.op.Key, p.op.Arg = bytes.Clone(op.Key), bytes.Clone(op.Arg)
+	return p
+}
+
+// admitPark counts one that waits from now on.
+func (w *worker) admitPark(p *park) {
 	p.c.wait(1)
 	w.tally.waited++
 	w.srv.count.waiting.Add(1)
-	return p
 }
 
 // startFetches begins the I/O that operations of the round wait for.
@@ -68,7 +80,8 @@ func (w *worker) goOn() {
 	waiting := w.arriving
 	w.arriving = nil
 	w.box.changed.Store(false)
-	if len(arrived)+len(waiting) == 0 {
+	ended := w.takeEnded()
+	if len(arrived)+len(waiting)+len(ended) == 0 {
 		return
 	}
 	w.begin()
@@ -80,6 +93,9 @@ func (w *worker) goOn() {
 	}
 	w.sess.Resume(nil)
 	for _, p := range waiting {
+		w.again(p, nil)
+	}
+	for _, p := range ended {
 		w.again(p, nil)
 	}
 	ticket := w.finish()

@@ -20,7 +20,7 @@ func (w *worker) do(op *wire.Op, k *store.Key) bool {
 	case wire.OpScan:
 		return w.scan(op)
 	case wire.OpInvoke:
-		w.refuse(op, wire.Unknown, "no functions are installed on this server")
+		return w.invoke(op, k)
 	case wire.OpPing:
 		w.answer(op, wire.Result{Value: op.Arg})
 	}

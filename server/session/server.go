@@ -30,7 +30,9 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -46,6 +48,8 @@ type Options struct {
 	Password string
 	// Tenants are who shares the server with its operator; nil: nobody.
 	Tenants *tenant.Registry
+	// Functions are what they have installed; nil: they cannot.
+	Functions *library.Library
 	// Protected refuses clients from other machines while there is no password.
 	Protected bool
 	// TLS, if set, is spoken on connections that Serve accepts. Those that ServeConn
@@ -95,6 +99,8 @@ type Server struct {
 	opts      Options
 	gate      Gate
 	merges    map[string]Merge
+	calls     *call.Host
+	grounds   func() call.Ground // what the node serves now; nil: everything, always
 	databases int
 	workers   []*worker
 	turn      atomic.Uint32 // whose turn it is to get a connection
@@ -123,6 +129,10 @@ func New(st *store.Store, o Options) (*Server, error) {
 		conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, stop: make(chan struct{}),
 	}
 	s.merges = allMerges(o.Merges)
+	if _, all := o.Gate.(*alone); !all {
+		s.grounds = func() call.Ground { return s.gate.Routing() }
+	}
+	s.calls = call.NewHost(st, call.Options{WaitLimit: o.WaitLimit})
 	for range o.Workers {
 		w, err := s.newWorker()
 		if err != nil {
@@ -243,6 +253,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		close(s.stop)
 	}
 	s.running.Wait()
+	s.calls.Close()
 	s.endWorkers()
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/session"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/sched"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -25,7 +26,7 @@ func shared(t *testing.T, o store.Options, tenants map[string]tenant.Wish) (*ten
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := tenant.Open(t.Context(), book, st, slog.New(slog.DiscardHandler))
+	r, err := tenant.Open(t.Context(), book, st, slog.New(slog.DiscardHandler), sched.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -44,6 +45,10 @@ type worker struct {
 	rmw   rmw
 	tally tally
 
+	caller  *call.Caller
+	calling wire.Invoke
+	request call.Request
+
 	held     []held         // oldest first
 	arriving []*park        // wait for records to arrive
 	fetching int            // parks whose I/O is under way
@@ -72,6 +77,7 @@ type tally struct{ batches, stale, operations, waited, moved, repeated int64 }
 type inbox struct {
 	mu      sync.Mutex
 	arrived []*park
+	ended   []*park     // whose functions have
 	moved   atomic.Bool // durability moved on
 	changed atomic.Bool // ownership changed
 }
@@ -82,6 +88,7 @@ func (s *Server) newWorker() (*worker, error) {
 		return nil, err
 	}
 	w := &worker{srv: s, sess: sess, wake: make(chan struct{}, 1), gauge: s.opts.Heat.Gauge()}
+	w.caller = s.calls.NewCaller(sess, len(s.workers))
 	w.rmw.step, w.rmw.effect = w.rmw.next, w.rmw.outcome
 	sess.Notify(func() {
 		w.box.moved.Store(true)

@@ -19,8 +19,11 @@ func (t *Task) get(table uint32, key, buf []byte) (Value, Status) {
 		return fromWrite(w, buf)
 	}
 	v, st := t.inv.Store.Get(table, key, buf)
-	if st == OK || st == Absent {
+	switch st {
+	case OK, Absent:
 		t.remember(table, key, v.Version)
+	case Later:
+		t.abandon()
 	}
 	t.spend(int64(v.Len / 16))
 	return v, st
@@ -41,9 +44,6 @@ func fromWrite(w *Write, buf []byte) (Value, Status) {
 func (t *Task) remember(table uint32, key []byte, version uint64) {
 	if len(t.changes.Reads) >= t.limits.Writes {
 		t.over("read too many keys")
-	}
-	if t.inv.ReadOnly {
-		return // It commits nothing.
 	}
 	at := len(t.names)
 	t.names = append(t.names, key...)
@@ -134,6 +134,8 @@ func (t *Task) hostScan(stack []uint64) {
 	next, st := t.inv.Store.Scan(uint32(stack[0]), binary.LittleEndian.Uint64(cursor), prefix, s.visit)
 	t.spend(s.cost)
 	switch {
+	case st == Later:
+		t.abandon()
 	case st != OK:
 		stack[0] = status(st)
 		return

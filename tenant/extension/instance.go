@@ -59,8 +59,12 @@ func (p *Pool) newInstance() (in *instance, err error) {
 			in = nil
 		}
 	}()
+	in.mem.allowance = p.opts.Memory
 	if err := in.instantiate(); err != nil {
-		return in, err
+		return in, errors.Join(in.mem.err, err)
+	}
+	if in.mem.err != nil {
+		return in, in.mem.err
 	}
 	return in, p.initialize(in)
 }
@@ -94,6 +98,7 @@ func (in *instance) run(export string) error {
 		fn = in.mod.ExportedFunction(export)
 		in.fns[export] = fn
 	}
+	in.mem.short = nil
 	in.fuel.Set(uint64(in.task.granted))
 	in.stack.Set(uint64(in.pool.stackBytes))
 	if err := fn.CallWithStack(&in.task, in.ret[:]); err != nil {
@@ -112,6 +117,8 @@ func (in *instance) explain(err error, export string) error {
 		e = &CallError{Kind: e.Kind, Code: e.Code, Message: e.Message, Err: e.Err}
 	case in.stack != nil && int32(uint32(in.stack.Get())) < 0, strings.Contains(text, "stack overflow"):
 		e = &CallError{Kind: OutOfStack, Message: "called itself too deeply and used up its stack"}
+	case in.mem.short != nil:
+		e = &CallError{Kind: OverLimit, Message: "got no more memory and gave up: " + in.mem.short.Error(), Err: in.mem.short}
 	case strings.HasPrefix(text, "wasm error: "):
 		e = &CallError{Kind: Trapped, Message: "trapped: " + strings.TrimPrefix(text, "wasm error: ")}
 	default:

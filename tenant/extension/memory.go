@@ -13,6 +13,18 @@ type memory struct {
 	all []byte // reserved
 	buf []byte // what the guest has
 	err error
+
+	allowance Allowance // nil: none is needed
+	taken     int64
+	short     error // why it could not grow
+}
+
+// Allowance is what instances take their memory from: all of a tenant's from the same.
+type Allowance interface {
+	Take(bytes int64) error
+	Give(bytes int64)
+	// Scarce tells that little is left: instances without work are not kept.
+	Scarce() bool
 }
 
 var _ experimental.MemoryAllocator = (*memory)(nil)
@@ -32,11 +44,27 @@ func (m *memory) Allocate(_, most uint64) experimental.LinearMemory {
 
 // Reallocate changes the size that the guest sees.
 func (m *memory) Reallocate(size uint64) []byte {
-	if size > uint64(len(m.all)) {
+	if size > uint64(len(m.all)) || !m.take(int64(size)-int64(len(m.buf))) {
 		return nil
 	}
 	m.buf = m.all[:size]
 	return m.buf
+}
+
+// take has the tenant's allowance pay for more. A guest that gets none sees that its memory does not grow; an instance
+// without its first pages cannot be.
+func (m *memory) take(more int64) bool {
+	if m.allowance == nil || more <= 0 {
+		return true
+	}
+	if m.short = m.allowance.Take(more); m.short != nil {
+		if len(m.buf) == 0 {
+			m.err = m.short
+		}
+		return false
+	}
+	m.taken += more
+	return true
 }
 
 // Free gives the memory back when the instance is closed.
@@ -44,6 +72,10 @@ func (m *memory) Free() {
 	if m.all != nil {
 		_ = unix.Munmap(m.all)
 		m.all, m.buf = nil, nil
+	}
+	if m.taken > 0 {
+		m.allowance.Give(m.taken)
+		m.taken = 0
 	}
 }
 

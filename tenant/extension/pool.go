@@ -18,6 +18,8 @@ type PoolOptions struct {
 	Instances int
 	// Idle is how many are kept without work. 0: 16.
 	Idle int
+	// Memory is what the instances' memory is taken from; nil: there is enough.
+	Memory Allowance
 	// Clock is the tenant's; nil: the machine's.
 	Clock func() time.Time
 	// Seed makes random bytes the same in every run; nil: they never are.
@@ -26,6 +28,9 @@ type PoolOptions struct {
 
 // ErrBusy is a call for which there is no instance.
 var ErrBusy = errors.New("all instances of the function are busy: call it again later, or allow more of them")
+
+// ErrAbandoned is a trial that did not suffice. Nothing was applied.
+var ErrAbandoned = errors.New("the call needs more than a trial")
 
 // ErrClosed is a call of a function that was replaced or deleted.
 var ErrClosed = errors.New("the function was deleted or replaced")
@@ -85,6 +90,9 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 	t := &in.task
 	t.begin(in, inv, &p.limits)
 	err = in.run(export)
+	if inv.Trial && isUnfinished(err) {
+		err = ErrAbandoned
+	}
 	if err == nil {
 		err = t.conclude(uint32(in.ret[0]))
 	}
@@ -93,6 +101,12 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 	t.end()
 	p.put(in, usable, res, err)
 	return res, err
+}
+
+// isUnfinished tells of a call that may well end with more fuel, or where the store can wait.
+func isUnfinished(err error) bool {
+	var e *CallError
+	return errors.As(err, &e) && (e.Kind == OutOfFuel || errors.Is(e.Err, ErrAbandoned))
 }
 
 // isReturned tells of failures after which an instance is as good as before: the guest ended by itself.
@@ -107,9 +121,10 @@ func (t *Task) conclude(code uint32) error {
 	if code != 0 {
 		return &CallError{Kind: Returned, Function: name, Code: int32(code), Message: fmt.Sprintf("returned error code %d", int32(code))}
 	}
-	if len(t.changes.Writes) == 0 {
+	if len(t.changes.Writes) == 0 && len(t.changes.Reads) < 2 {
 		return nil
 	}
+	t.changes.Response = t.resp[t.respStart:]
 	if err := t.inv.Store.Commit(&t.changes); err != nil {
 		return &CallError{Kind: NotCommitted, Function: name, Message: "was not applied: " + err.Error(), Err: err}
 	}
@@ -181,7 +196,7 @@ func (p *Pool) put(in *instance, usable bool, res Result, err error) {
 	if err != nil {
 		p.metrics.Failures++
 	}
-	keep := usable && !p.closed && len(p.idle) < p.opts.Idle
+	keep := usable && !p.closed && len(p.idle) < p.opts.Idle && !p.scarce()
 	if keep {
 		p.idle = append(p.idle, in)
 	} else {
@@ -192,6 +207,8 @@ func (p *Pool) put(in *instance, usable bool, res Result, err error) {
 		in.close()
 	}
 }
+
+func (p *Pool) scarce() bool { return p.opts.Memory != nil && p.opts.Memory.Scarce() }
 
 // Trim closes idle instances but so many.
 func (p *Pool) Trim(keep int) {

@@ -14,6 +14,9 @@ const (
 	ReadOnly    Status = -4
 	NoSuchTable Status = -5
 	Full        Status = -6
+
+	// Later is for trials: the store cannot answer without waiting. No guest sees it.
+	Later Status = 1
 )
 
 // Store is the data that one call works on: the tables of one tenant. Its methods are called on the goroutine of the
@@ -27,7 +30,8 @@ type Store interface {
 	// of keys, whether they are visited or not.
 	Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, Status)
 	// Commit applies all changes at one moment, or returns an error and applies none. Values that were read must not
-	// have changed. Keys and values are the store's from then on.
+	// have changed. Keys and values are the store's from then on. A call that wrote nothing comes here, too, if it has read
+	// more than one key: what it read must have been there at one moment.
 	Commit(c *Changes) error
 }
 
@@ -40,8 +44,9 @@ type Value struct {
 
 // Changes are what a call has done.
 type Changes struct {
-	Reads  []Read
-	Writes []Write // at most one of a key
+	Reads    []Read
+	Writes   []Write // at most one of a key
+	Response []byte  // that the call will give; valid during Commit
 }
 
 // Read is a key that was looked at, and the version that it had: 0 if it was absent. Its key is valid during Commit.

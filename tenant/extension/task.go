@@ -4,16 +4,18 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // Reason is why a call lets others run.
-type Reason byte
+type Reason = sched.Reason
 
 // Reasons.
 const (
-	SliceEnd Reason = iota // it has used up its slice of fuel
-	Asked                  // the function called yield
-	StoreUse               // it is about to use the store
+	SliceEnd = sched.SliceEnd // it has used up its slice of fuel
+	Asked    = sched.Asked    // the function called yield
+	StoreUse = sched.StoreUse // it is about to use the store
 )
 
 // Turns is what a scheduler gives to a call: the place where it waits for its turn. Yield is called on the goroutine of
@@ -22,6 +24,8 @@ const (
 type Turns interface {
 	Yield(why Reason) error
 }
+
+var _ Turns = (*sched.Turn)(nil)
 
 // Invocation is one call of a function.
 type Invocation struct {
@@ -34,6 +38,9 @@ type Invocation struct {
 	Log      func(level int, line []byte) // nil: lines are dropped; a line is valid during the call
 	Into     []byte                       // what the response is appended to
 	Fuel     int64                        // 0: what the limits say
+	// Trial is a first attempt with little fuel, which ends with ErrAbandoned if that or the store does not suffice.
+	Trial  bool
+	Worker int // who calls; each has a warm instance of its own
 }
 
 // Result is what a call gave.
@@ -126,13 +133,18 @@ func (t *Task) end() {
 	if cap(t.changes.Reads) > 1024 || cap(t.changes.Writes) > 1024 || cap(t.views) > 1024 {
 		t.changes, t.views, t.buffers = Changes{}, nil, nil
 	}
-	t.resp, t.inv = nil, nil
+	t.resp, t.inv, t.changes.Response = nil, nil, nil
 }
 
 // stop ends the guest from within a host call.
 func (t *Task) stop(e *CallError) {
 	t.cause = e
 	panic(e)
+}
+
+// abandon ends a guest whose store could not answer.
+func (t *Task) abandon() {
+	t.stop(&CallError{Kind: Broken, Message: "needs what is not at hand", Err: ErrAbandoned})
 }
 
 func (t *Task) misuse(message string) { t.stop(&CallError{Kind: Misused, Message: message}) }
@@ -142,7 +154,9 @@ func (t *Task) over(message string) { t.stop(&CallError{Kind: OverLimit, Message
 // slice gives a guest that has used up its slice the next one, after others had their turn.
 func (t *Task) slice(left int64) int64 {
 	t.slices++
-	t.yield(SliceEnd)
+	if !t.inv.Trial {
+		t.yield(SliceEnd)
+	}
 	if t.budget < -left {
 		t.stop(&CallError{Kind: OutOfFuel, Message: "used up its fuel"})
 	}

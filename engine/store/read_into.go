@@ -1,0 +1,79 @@
+package store
+
+import "github.com/ostrodb/ostro/engine/record"
+
+// ReadInto is Read of a value that goes straight to dst, if it fits; then the view has none. Of one that
+// does not, the view's value is the bytes, as with Read. n is how long it is.
+func (ss *Session) ReadInto(k *Key, v *View, dst []byte) (n int, st Status) {
+	if !ss.tx.open {
+		if a := ss.ix.First(k.Place); a != 0 {
+			if n, ok := ss.glanceInto(k, a, v, dst); ok {
+				return n, OK
+			}
+		}
+	}
+	if *v, st = ss.get(k); st != OK {
+		return 0, st
+	}
+	return v.into(dst), OK
+}
+
+// into moves a value to dst, if it fits.
+func (v *View) into(dst []byte) int {
+	n := len(v.Value)
+	if n <= len(dst) {
+		copy(dst, v.Value)
+		v.Value = nil
+	}
+	return n
+}
+
+// glanceInto is glance for ReadInto.
+func (ss *Session) glanceInto(k *Key, a record.Address, v *View, dst []byte) (n int, ok bool) {
+	at := ss.log.See(a)
+	p := at.Entry()
+	if p.IsNil() || !p.PlainKeyIs(k.Table, k.Bytes) {
+		return 0, false
+	}
+	ver, value := p.Version(), p.PlainValue()
+	if n = len(value); n > len(dst) {
+		if !ss.glance(k, a, v) {
+			return 0, false
+		}
+		return v.into(dst), true
+	}
+	switch {
+	case at.Constant():
+		if !at.Stable() {
+			ss.note(a)
+		}
+		copy(dst, value)
+	case at.Mutable() && ver&record.VersionLock == 0:
+		copy(dst, value)
+		if !p.Unchanged(ver) {
+			return 0, false
+		}
+	default:
+		return 0, false
+	}
+	v.Value, v.Version, v.ExpireAt, v.Kind, v.live = nil, ver&^record.VersionLock, 0, p.Kind(), true
+	v.at, v.floor = a, 0
+	ss.stat.reads++
+	ss.stat.hits++
+	return n, true
+}
+
+// Await makes the round need what a ticket of another session stands for.
+func (ss *Session) Await(t Ticket) { ss.need = max(ss.need, t.batch) }
+
+// Or is a ticket that stands for both.
+func (t Ticket) Or(o Ticket) Ticket { return Ticket{max(t.batch, o.batch)} }
+
+// Keep copies bytes to where they are valid until End.
+func (ss *Session) Keep(b []byte) []byte { return ss.arena.keep(b) }
+
+// Now is the round's time, in Unix milliseconds.
+func (ss *Session) Now() int64 { return ss.now }
+
+// Needs is the ticket of a round that wrote nothing: it stands for what the round has read.
+func (ss *Session) Needs() Ticket { return ss.ticket(0) }

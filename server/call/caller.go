@@ -1,0 +1,234 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/library"
+)
+
+// Errors of calls.
+var (
+	// ErrNotFound is a call of a function that is not installed.
+	ErrNotFound = errors.New("there is no such function")
+	// ErrConflict is a call that met changes of what it had read each time it ran.
+	ErrConflict = fmt.Errorf("what it reads was changed by others each of the %d times it ran: try again, or have it read less", tries)
+	errForeign  = errors.New("a key holds what functions cannot read")
+)
+
+// Verdict is how far a call has come.
+type Verdict uint8
+
+// Verdicts.
+const (
+	// Done: Response or Err is the answer.
+	Done Verdict = iota
+	// Cold: the session has to fetch something; then Call is to be called again.
+	Cold
+	// Later: the call is to be given to Host.Start.
+	Later
+)
+
+// Caller runs calls for one worker of a door, on its session. It is the worker's.
+type Caller struct {
+	// Response is valid until the next Call, or the end of the session's round.
+	Response []byte
+	Err      error
+
+	host *Host
+	sess *store.Session
+	inv  extension.Invocation
+	near near
+	buf  []byte
+	fn   *library.Function
+}
+
+// NewCaller makes a caller; worker is its number among those of its door.
+func (h *Host) NewCaller(s *store.Session, worker int) *Caller {
+	c := &Caller{host: h, sess: s}
+	c.near.sess = s
+	c.inv = extension.Invocation{Store: &c.near, Trial: true, Fuel: trialFuel, Worker: worker}
+	c.inv.Log = func(level int, line []byte) { c.fn.Log(level, line) }
+	return c
+}
+
+const (
+	trialFuel  = 60_000 // about 20 us
+	trialTries = 8
+	keptBytes  = 64 << 10
+)
+
+// Call runs a call, or goes on with it if t is not nil: what it returned before. It is called in a round of the
+// caller's session.
+func (c *Caller) Call(r *Request, t *Task) (Verdict, *Task) {
+	c.Response, c.Err = nil, nil
+	if t != nil && t.ended {
+		return c.conclude(r, t)
+	}
+	if r.Once && !r.ReadOnly {
+		if verdict, over := c.repeated(r); over {
+			return verdict, t
+		}
+	}
+	f := r.Shelf.Find(r.Name)
+	if f == nil {
+		return c.fail(ErrNotFound), t
+	}
+	if !r.Share.Inline() || !tryInline(f) {
+		return c.later(t)
+	}
+	pool, err := f.Pool()
+	if err != nil {
+		return c.later(t)
+	}
+	return c.try(f, pool, r, t)
+}
+
+func (c *Caller) fail(err error) Verdict {
+	c.Err = err
+	return Done
+}
+
+// later makes the task for the scheduler.
+func (c *Caller) later(t *Task) (Verdict, *Task) {
+	if t == nil {
+		t = &Task{host: c.host}
+	}
+	return Later, t
+}
+
+// repeated looks for the response of an earlier attempt.
+func (c *Caller) repeated(r *Request) (v Verdict, over bool) {
+	switch first, st := c.sess.Completed(r.Object, r.ID); st {
+	case store.NotFound:
+		return 0, false
+	case store.OK:
+		c.host.count.repeated.Add(1)
+		c.Response = first
+	case store.Cold:
+		return Cold, true
+	default:
+		c.Err = &StoreError{st, c.sess.Err()}
+	}
+	return Done, true
+}
+
+// try runs a call in the round of the session.
+func (c *Caller) try(f *library.Function, pool *extension.Pool, r *Request, t *Task) (Verdict, *Task) {
+	c.fn = f
+	c.near.req, c.near.ground = r, r.Ground
+	c.inv.Function, c.inv.Keys, c.inv.Args, c.inv.ReadOnly = f.Name, r.Keys, r.Args, r.ReadOnly
+	defer c.forget()
+	for range trialTries {
+		c.near.missing = nothing
+		c.inv.Into = c.buf[:0]
+		began := time.Now()
+		res, err := pool.Call(&c.inv)
+		took := time.Since(began)
+		r.Share.Charge(int64(took))
+		switch {
+		case err == nil:
+			c.keep(res.Response)
+			c.Response = res.Response
+			if f.Habit.Load() != 0 {
+				f.Habit.Store(0)
+			}
+			c.host.count.inline.Add(1)
+			f.Note(c.inv.Worker, &res, nil, took)
+			return Done, t
+		case errors.Is(err, errConflict):
+			c.host.count.conflicts.Add(1)
+			continue
+		case err == extension.ErrAbandoned:
+			return c.abandoned(f, t)
+		case errors.Is(err, errCold):
+			return Cold, t
+		case errors.Is(err, errRepeated):
+			c.host.count.repeated.Add(1)
+			c.Response = c.near.commit.first
+			return Done, t
+		case errors.Is(err, extension.ErrBusy), errors.Is(err, extension.ErrClosed):
+			return c.later(t)
+		}
+		f.Note(c.inv.Worker, &res, err, took)
+		return c.fail(err), t
+	}
+	return c.later(t)
+}
+
+// abandoned tells what is to become of a trial that did not suffice. The first time that something is cold it is
+// fetched for another trial; who needs more than that waits in the scheduler.
+func (c *Caller) abandoned(f *library.Function, t *Task) (Verdict, *Task) {
+	c.host.count.abandoned.Add(1)
+	switch c.near.missing {
+	case cold:
+		if t == nil || !t.fetched {
+			_, t = c.later(t)
+			t.fetched = true
+			return Cold, t
+		}
+		c.sess.TakeFetch() // It will fetch for itself.
+	case fault:
+		return c.fail(c.sess.Err()), t
+	case foreign:
+		return c.fail(errForeign), t
+	case nothing:
+		long(f)
+	}
+	return c.later(t)
+}
+
+// keep keeps the buffer of a response for the next one.
+func (c *Caller) keep(b []byte) {
+	if cap(b) <= keptBytes {
+		c.buf = b[:0]
+	}
+}
+
+func (c *Caller) forget() {
+	c.inv.Keys, c.inv.Args, c.near.req, c.near.ground = nil, nil, nil, nil
+}
+
+// conclude ends a call that the scheduler has run.
+func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
+	c.sess.Await(t.data.ticket)
+	if t.err != nil {
+		if (errors.Is(t.err, library.ErrGone) || errors.Is(t.err, extension.ErrClosed)) && t.again() {
+			return Later, t
+		}
+		return c.fail(t.err), t
+	}
+	if t.data.wrote {
+		t.data.changes.Response = t.response
+		c.near.commit.begin(c.sess, &t.req, r.Ground)
+		switch err := c.near.commit.run(&t.data.changes); {
+		case err == nil:
+		case errors.Is(err, errConflict):
+			c.host.count.conflicts.Add(1)
+			if t.again() {
+				return Later, t
+			}
+			return c.fail(&extension.CallError{Kind: extension.NotCommitted, Function: string(t.req.Name), Message: "was not applied: " + ErrConflict.Error(), Err: ErrConflict}), t
+		case errors.Is(err, errCold):
+			return Cold, t
+		case errors.Is(err, errRepeated):
+			c.host.count.repeated.Add(1)
+			c.Response = c.near.commit.first
+			return Done, t
+		default:
+			return c.fail(&extension.CallError{Kind: extension.NotCommitted, Function: string(t.req.Name), Message: "was not applied: " + err.Error(), Err: err}), t
+		}
+	}
+	c.Response = t.response
+	return Done, t
+}
+
+// again counts an attempt; false: there were enough.
+func (t *Task) again() bool {
+	t.tries++
+	t.ended = false
+	return t.tries < tries
+}

@@ -1,0 +1,116 @@
+package call
+
+import (
+	"time"
+
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant/extension"
+)
+
+// near is the data of a call that runs in a worker's own round. Nothing of it waits: what cannot be
+// had at once ends the call with extension.Later, and missing says what it was.
+type near struct {
+	sess    *store.Session
+	req     *Request
+	ground  Ground
+	missing missing
+	commit  commit
+
+	key  store.Key
+	view store.View
+	page page
+}
+
+// missing is why a trial could not go on.
+type missing uint8
+
+const (
+	nothing missing = iota
+	cold            // the session knows what to fetch
+	coming          // the place is not served yet
+	fault           // session.Err says
+	foreign         // the key holds what functions cannot read
+)
+
+// look names a key and tells whether it may be used here; OK if it may.
+func (n *near) look(table uint32, key []byte) extension.Status {
+	db, ok := n.req.Scope.table(table)
+	if !ok {
+		return extension.NoSuchTable
+	}
+	n.sess.Name(&n.key, db, key)
+	if n.ground != nil {
+		switch n.ground.Standing(n.key.Place) {
+		case Away:
+			return extension.Elsewhere
+		case Coming:
+			n.missing = coming
+			return extension.Later
+		}
+	}
+	return extension.OK
+}
+
+// Get reads straight into the guest's buffer. What does not fit stays where it is: the session's round, in which
+// the call ends, keeps it as it is.
+func (n *near) Get(table uint32, key, buf []byte) (extension.Value, extension.Status) {
+	if st := n.look(table, key); st != extension.OK {
+		return extension.Value{}, st
+	}
+	size, st := n.sess.ReadInto(&n.key, &n.view, buf)
+	switch {
+	case st == store.NotFound:
+		return extension.Value{}, n.absent()
+	case st != store.OK:
+		n.lacks(st)
+		return extension.Value{}, extension.Later
+	case n.view.Kind != record.KindString:
+		n.missing = foreign
+		return extension.Value{}, extension.Later
+	}
+	return extension.Value{Len: size, Version: n.view.Version, Whole: n.view.Value}, extension.OK
+}
+
+// absent tells what it means that the key is not there: where keys are leaving it may be at the other node.
+func (n *near) absent() extension.Status {
+	if n.ground != nil && n.ground.Standing(n.key.Place) == Leaving {
+		return extension.Elsewhere
+	}
+	return extension.Absent
+}
+
+// lacks notes what a status of the store means for the trial.
+func (n *near) lacks(st store.Status) {
+	if n.missing = fault; st == store.Cold {
+		n.missing = cold
+	}
+}
+
+// Scan shows what the tenant's table has on this node.
+func (n *near) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, extension.Status) {
+	db, ok := n.req.Scope.table(table)
+	if !ok {
+		return 0, extension.NoSuchTable
+	}
+	next, st := n.page.show(n.sess, n.ground, db, cursor, prefix, visit)
+	if st != store.OK {
+		n.lacks(st)
+		return 0, extension.Later
+	}
+	return next, extension.OK
+}
+
+// Commit applies the changes at once.
+func (n *near) Commit(c *extension.Changes) error {
+	n.commit.begin(n.sess, n.req, n.ground)
+	return n.commit.run(c)
+}
+
+// expireAt is when a record expires that a function gave a time to live.
+func expireAt(ttl time.Duration, now time.Time) int64 {
+	if ttl == 0 {
+		return 0
+	}
+	return now.Add(ttl).UnixMilli()
+}

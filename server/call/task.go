@@ -1,0 +1,139 @@
+package call
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/library"
+	"github.com/ostrodb/ostro/tenant/sched"
+)
+
+// Task is a call that did not end at once. It belongs to its door, but while the scheduler runs it.
+type Task struct {
+	host    *Host
+	req     Request
+	owned   bool // req's bytes are the task's
+	ended   bool // there is a result
+	fetched bool // it waited for a fetch, and may be tried once more where it began
+	tries   int
+	gone    atomic.Bool
+	wake    func()
+
+	data     far
+	response []byte
+	err      error
+}
+
+// tries is how often a call that meets changes is run in the scheduler.
+const tries = 64
+
+// Cancel ends a call that nobody waits for any more. Nothing of it is applied.
+func (t *Task) Cancel() { t.gone.Store(true) }
+
+// Start has the scheduler run a call for which Call said Later; t is what it returned. When it has ended wake is
+// called, once, from another goroutine: then Call is to be called again, in a round of the worker.
+func (h *Host) Start(r *Request, t *Task, wake func()) error {
+	if !t.owned {
+		t.req, t.owned = r.own(), true
+	}
+	t.ended, t.wake, t.err, t.response = false, wake, nil, nil
+	h.running.Add(1)
+	if err := t.req.Share.Go(t.run); err != nil {
+		h.running.Done()
+		return err
+	}
+	h.count.scheduled.Add(1)
+	return nil
+}
+
+// run is the call in the scheduler.
+func (t *Task) run(turn *sched.Turn) {
+	defer t.host.running.Done()
+	t.data = far{host: t.host, req: &t.req, turn: turn, names: t.data.names, changes: t.data.changes}
+	t.response, t.err = t.attempt(turn)
+	t.data.turn = nil
+	t.ended = true
+	t.wake()
+}
+
+func (t *Task) attempt(turn *sched.Turn) ([]byte, error) {
+	if err := turn.Err(); err != nil {
+		return nil, err
+	}
+	f, pool, err := t.find(turn)
+	if err != nil {
+		return nil, err
+	}
+	run := f.Enter()
+	defer run.Leave()
+	began := time.Now()
+	res, err := pool.Call(&extension.Invocation{
+		Function: f.Name, Keys: t.req.Keys, Args: t.req.Args, ReadOnly: t.req.ReadOnly,
+		Store: &t.data, Turns: &turns{turn, t, run}, Log: f.Log,
+	})
+	f.Note(0, &res, err, time.Since(began))
+	if t.data.err != nil {
+		err = t.data.err
+	}
+	return res.Response, err
+}
+
+// findRounds is how often a function that was replaced while it was looked for is looked for again.
+const findRounds = 8
+
+// find gives the function and a pool that is ready, which may take a compilation.
+func (t *Task) find(turn *sched.Turn) (*library.Function, *extension.Pool, error) {
+	err := library.ErrGone
+	for range findRounds {
+		f := t.req.Shelf.Find(t.req.Name)
+		if f == nil {
+			return nil, nil, ErrNotFound
+		}
+		var pool *extension.Pool
+		if pool, err = f.Pool(); err == nil {
+			return f, pool, nil
+		}
+		if errors.Is(err, library.ErrCold) {
+			turn.Wait(func() { err = prepared(f) })
+		}
+		if err != nil && !errors.Is(err, library.ErrGone) {
+			return nil, nil, fmt.Errorf("function %s cannot run: %w", f.Name, err)
+		}
+	}
+	return nil, nil, err
+}
+
+func prepared(f *library.Function) error {
+	done := make(chan error, 1)
+	f.Prepare(func(err error) { done <- err })
+	return <-done
+}
+
+// turns is the scheduler's turn, which ends when nobody waits for the call or somebody wants it to end.
+type turns struct {
+	*sched.Turn
+	task *Task
+	run  *library.Run
+}
+
+var (
+	errGone    = errors.New("nobody waits for it any more")
+	errClosing = errors.New("the server is stopping")
+)
+
+// Yield lets others run.
+func (t *turns) Yield(why extension.Reason) error {
+	switch {
+	case t.task.gone.Load(), t.task.req.Closed != nil && t.task.req.Closed.Load():
+		return errGone
+	case t.task.host.closing.Load():
+		return errClosing
+	}
+	if err := t.run.Killed(); err != nil {
+		return err
+	}
+	return t.Turn.Yield(why)
+}

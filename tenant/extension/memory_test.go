@@ -1,0 +1,63 @@
+package extension_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/extension/local"
+)
+
+// purse is an allowance of so many bytes.
+type purse struct{ limit, used int64 }
+
+var errSpent = errors.New("the purse is empty")
+
+func (p *purse) Take(n int64) error {
+	if p.used+n > p.limit {
+		return errSpent
+	}
+	p.used += n
+	return nil
+}
+
+func (p *purse) Give(n int64) { p.used -= n }
+
+func (p *purse) Scarce() bool { return p.used > p.limit/4*3 }
+
+const page = 64 << 10
+
+func TestGuestMemoryIsTakenFromAnAllowanceAndComesBack(t *testing.T) {
+	money := &purse{limit: 1 << 30}
+	p := newPool(t, "hostile", extension.PoolOptions{Memory: money})
+	if call(t, p, local.New(nil), "logflood", "k"); money.used == 0 {
+		t.Fatal("an instance has memory that nobody paid for")
+	}
+	p.Close()
+	if money.used != 0 {
+		t.Fatalf("%d bytes did not come back", money.used)
+	}
+}
+
+func TestAGuestThatHoardsGetsNoMoreThanTheAllowanceAndIsNotKept(t *testing.T) {
+	m := compile(t, "hostile")
+	money := &purse{limit: int64(m.About().MemoryPages+8) * page}
+	p := poolOf(t, m, extension.DefaultLimits(), extension.PoolOptions{Memory: money})
+	if got := call(t, p, local.New(nil), "hoard", "k"); got != u32(8) {
+		t.Fatalf("it got %q more pages, want 8", got)
+	}
+	if n := p.Metrics().Idle; n != 0 || money.used != 0 {
+		t.Fatalf("%d instances are kept with %d bytes although memory is scarce", n, money.used)
+	}
+}
+
+func TestAnInstanceThatCannotBePaidForSaysWhy(t *testing.T) {
+	money := &purse{limit: 1}
+	p := newPool(t, "hostile", extension.PoolOptions{Memory: money})
+	if _, err := invoke(p, local.New(nil), "logflood", "k"); !errors.Is(err, errSpent) {
+		t.Fatalf("error %v, want %v", err, errSpent)
+	}
+	if money.used != 0 || p.Metrics().Instances != 0 {
+		t.Fatalf("%d bytes are taken by %d instances", money.used, p.Metrics().Instances)
+	}
+}

@@ -1,0 +1,83 @@
+package tenant
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/tenant/sched"
+)
+
+// Share is where a tenant's functions wait for their turn; nil is the operator.
+func (r *Registry) Share(a *Account) *sched.Share {
+	if a == nil {
+		return r.share
+	}
+	return a.share
+}
+
+// Memory is what a tenant's functions take their memory from; nil is the operator.
+func (r *Registry) Memory(a *Account) *Memory {
+	if a == nil {
+		return &r.memory
+	}
+	return &a.memory
+}
+
+// Scheduler tells how functions take turns on this node.
+func (r *Registry) Scheduler() sched.Metrics { return r.sched.Metrics() }
+
+// Memory counts what the instances of a tenant's functions have, and refuses what would be over the limit.
+// The zero value is the operator's, who has none.
+type Memory struct {
+	tenant  atomic.Pointer[Tenant]
+	used    atomic.Int64
+	refused atomic.Int64
+}
+
+func (m *Memory) become(t *Tenant) { m.tenant.Store(t) }
+
+// Take asks for bytes.
+func (m *Memory) Take(bytes int64) error {
+	now := m.used.Add(bytes)
+	t := m.tenant.Load()
+	if t == nil || t.Limits.FunctionMemory == 0 || now <= t.Limits.FunctionMemory {
+		return nil
+	}
+	m.used.Add(-bytes)
+	m.refused.Add(1)
+	return &Exceeded{Tenant: t.Name, What: "function-memory", Limit: t.Limits.FunctionMemory}
+}
+
+// Give takes a Take back.
+func (m *Memory) Give(bytes int64) { m.used.Add(-bytes) }
+
+// Scarce tells that more than three quarters are taken.
+func (m *Memory) Scarce() bool {
+	t := m.tenant.Load()
+	return t != nil && t.Limits.FunctionMemory > 0 && m.used.Load() > t.Limits.FunctionMemory/4*3
+}
+
+// Used is how many bytes are taken.
+func (m *Memory) Used() int64 { return m.used.Load() }
+
+// functions fills in what a tenant's functions use.
+func (u *Usage) functions(share *sched.Share, memory *Memory) {
+	s := share.Usage()
+	u.FunctionMemory, u.FunctionCalls = memory.Used(), s.Turns
+	u.FunctionNanos, u.FunctionThrottled = int64(s.CPU), s.Throttled
+	u.FunctionRefused = s.Refused + memory.refused.Load()
+}
+
+// ParseCores reads a number of cores, such as 0.5, in thousandths.
+func ParseCores(text string) (int64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(n >= 0 && n <= 1e6) {
+		return 0, fmt.Errorf("%q is no number of cores: it is one such as 0.5 or 2, or 0 for no limit", text)
+	}
+	if n > 0 && n < 0.001 {
+		return 0, fmt.Errorf("%s cores are too few: the least is 0.001", text)
+	}
+	return int64(math.Round(n * 1000)), nil
+}

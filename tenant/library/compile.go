@@ -1,0 +1,178 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"sync"
+
+	"github.com/ostrodb/ostro/internal/background"
+	"github.com/ostrodb/ostro/tenant/extension"
+)
+
+// queue is what has to be compiled, a tenant's turn after the other's: who has many modules, or large
+// ones, delays others by one of them.
+type queue struct {
+	mu     sync.Mutex
+	filled sync.Cond
+	order  []*Shelf
+	wanted map[*Shelf][]*edition
+	closed bool
+}
+
+var errClosed = errors.New("the server stops")
+
+func (q *queue) init() {
+	q.filled.L = &q.mu
+	q.wanted = map[*Shelf][]*edition{}
+}
+
+// add reports false once the queue is closed.
+func (q *queue) add(e *edition) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	s := e.shelf
+	if len(q.wanted[s]) == 0 {
+		q.order = append(q.order, s)
+	}
+	q.wanted[s] = append(q.wanted[s], e)
+	q.filled.Signal()
+	return true
+}
+
+// next waits for an edition; nil: the queue is closed and empty.
+func (q *queue) next() *edition {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.order) == 0 {
+		if q.closed {
+			return nil
+		}
+		q.filled.Wait()
+	}
+	s := q.order[0]
+	q.order = q.order[1:]
+	e := q.wanted[s][0]
+	if rest := q.wanted[s][1:]; len(rest) > 0 {
+		q.wanted[s] = rest
+		q.order = append(q.order, s)
+	} else {
+		delete(q.wanted, s)
+	}
+	return e
+}
+
+func (q *queue) close() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	q.filled.Broadcast()
+}
+
+// compilers is how many modules are compiled at a time.
+func compilers() int { return max(runtime.NumCPU()/2, 1) }
+
+func (l *Library) compileLoop() {
+	for e := l.compiling.next(); e != nil; e = l.compiling.next() {
+		if l.ctx.Err() != nil {
+			e.ready(nil, errClosed)
+			continue
+		}
+		if e.warm.Load() != nil { // Whoever installed it has brought it.
+			e.ready(nil, nil)
+			continue
+		}
+		w, err := l.load(e)
+		if e.ready(w, err) {
+			l.warm.add(e)
+		} else if w != nil {
+			l.warm.bury(nil, w)
+		}
+		if err != nil {
+			l.log.Warn("a function cannot be made ready", "tenant", e.shelf.tenant, "module", e.entry.Name, "version", e.entry.Version, "error", err)
+		}
+	}
+}
+
+// load makes an edition's code into something that runs.
+func (l *Library) load(e *edition) (*warm, error) {
+	code, err := l.opts.Book.Code(l.ctx, e.entry.Sum)
+	if err != nil {
+		return nil, fmt.Errorf("read the code of module %s: %w", e.entry.Name, err)
+	}
+	return l.warmUp(e.shelf.tenant, code)
+}
+
+// quietBytes is from which size on a module is compiled at the lowest priority: that may take seconds.
+const quietBytes = 256 << 10
+
+func (l *Library) warmUp(tenantName string, code []byte) (w *warm, err error) {
+	if len(code) > quietBytes {
+		background.Quietly(func() { w, err = l.warmNow(tenantName, code) })
+		return w, err
+	}
+	return l.warmNow(tenantName, code)
+}
+
+func (l *Library) warmNow(tenantName string, code []byte) (*warm, error) {
+	module, err := l.compile(code)
+	if err != nil {
+		return nil, err
+	}
+	var opts extension.PoolOptions
+	if l.opts.Pool != nil {
+		opts = l.opts.Pool(tenantName)
+	}
+	limits := l.opts.Limits.Extension
+	opts.Limits = limits.Call
+	pool, err := module.NewPool(limits, opts)
+	if err == nil {
+		if err = pool.Warm(1); err == nil {
+			return &warm{module, pool}, nil
+		}
+		pool.Close()
+	}
+	return nil, errors.Join(err, module.Close(context.Background()))
+}
+
+// compile compiles code, or takes it from the cache. A cache that cannot be written, on a disk that is full for
+// example, does not keep a module from running: the compiler has it in memory by then.
+func (l *Library) compile(code []byte) (*extension.Module, error) {
+	r, err := l.engine()
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.Compile(l.ctx, code, l.opts.Limits.Extension)
+	var file *fs.PathError
+	if errors.As(err, &file) {
+		l.log.Warn("compiled code cannot be kept", "error", file)
+		m, err = r.Compile(l.ctx, code, l.opts.Limits.Extension)
+	}
+	return m, err
+}
+
+// engine begins when it is first needed: who has no functions pays nothing for them.
+func (l *Library) engine() (*extension.Runtime, error) {
+	l.runtimeOnce.Do(func() {
+		l.trimCache()
+		l.runtime, l.runtimeErr = extension.NewRuntime(context.Background(), extension.Options{CacheDir: l.opts.CacheDir})
+	})
+	return l.runtime, l.runtimeErr
+}
+
+// closeRuntime ends what runs functions, unless one still does: then the end of the process does.
+func (l *Library) closeRuntime() {
+	if !l.warm.close() {
+		l.log.Warn("functions still run: they end with the process")
+		return
+	}
+	r, _ := l.engine()
+	if r != nil {
+		_ = r.Close(context.Background()) // Nothing is left to lose.
+	}
+}

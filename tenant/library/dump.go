@@ -1,0 +1,75 @@
+package library
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A dump is modules one after the other, with a sum of it all:
+//
+//	"OSTROFN1"   (uvarint length, name, uvarint length, code)*   SHA-256
+const dumpMagic = "OSTROFN1"
+
+// Dump writes modules down for Undump.
+func Dump(packages []Package) []byte {
+	out := []byte(dumpMagic)
+	for _, p := range packages {
+		for _, part := range [][]byte{[]byte(p.Name), p.Code} {
+			out = binary.AppendUvarint(out, uint64(len(part)))
+			out = append(out, part...)
+		}
+	}
+	sum := sha256.Sum256(out)
+	return append(out, sum[:]...)
+}
+
+var errNoDump = errors.New("payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned")
+
+// Undump reads modules. They are copies.
+func Undump(b []byte) ([]Package, error) {
+	end := len(b) - sha256.Size
+	if end < len(dumpMagic) || !bytes.HasPrefix(b, []byte(dumpMagic)) || sha256.Sum256(b[:end]) != [sha256.Size]byte(b[end:]) {
+		return nil, errNoDump
+	}
+	left := bytes.Clone(b[len(dumpMagic):end])
+	next := func() []byte {
+		n, size := binary.Uvarint(left)
+		if size <= 0 || n > uint64(len(left)-size) {
+			left = nil
+			return nil
+		}
+		part := left[size:][:n:n]
+		left = left[size:][n:]
+		return part
+	}
+	var all []Package
+	for len(left) > 0 {
+		p := Package{Name: string(next()), Code: next()}
+		if p.Code == nil {
+			return nil, errNoDump
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Packages are modules as they were installed. What is not there any more is left out.
+func (s *Shelf) Packages(ctx context.Context, entries []Entry) ([]Package, error) {
+	all := make([]Package, 0, len(entries))
+	for _, e := range entries {
+		code, err := s.lib.opts.Book.Code(ctx, e.Sum)
+		if err == nil {
+			all = append(all, Package{e.Name, code})
+			continue
+		}
+		if now := s.content.Load().editions[e.Name]; now == nil || now.entry.Sum != e.Sum {
+			continue
+		}
+		return nil, fmt.Errorf("read the code of module %s: %w", e.Name, err)
+	}
+	return all, nil
+}

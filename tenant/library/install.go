@@ -1,0 +1,206 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+)
+
+// What an installation says no to.
+var (
+	ErrExists  = errors.New("there is a module of that name already")
+	ErrUnknown = errors.New("there is no such module")
+)
+
+// Package is a module to be installed.
+type Package struct {
+	Name string
+	Code []byte
+}
+
+// Install checks and compiles a module, and makes it the one of its name, at one moment, on this node when it returns and
+// on others soon after. replace: there may be another one already.
+func (s *Shelf) Install(ctx context.Context, p Package, replace bool) (Entry, error) {
+	mode := Append
+	if replace {
+		mode = Replace
+	}
+	entries, err := s.InstallAll(ctx, []Package{p}, mode)
+	if err != nil {
+		return Entry{}, err
+	}
+	return entries[0], nil
+}
+
+// Mode is what is done about modules that are there.
+type Mode byte
+
+// Modes.
+const (
+	Append  Mode = iota // names must be new
+	Replace             // of the same name: replaced
+	Flush               // all: deleted
+)
+
+// InstallAll installs modules all at one moment, or none.
+func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) ([]Entry, error) {
+	code := map[Sum][]byte{}
+	entries, warms := make([]Entry, len(packages)), make([]*warm, len(packages))
+	defer func() { s.adopt(entries, warms) }()
+	for i, p := range packages {
+		var err error
+		if entries[i], warms[i], err = s.check(p); err != nil {
+			return nil, err
+		}
+		code[entries[i].Sum] = p.Code
+	}
+	page, err := s.lib.opts.Book.Edit(ctx, s.owner, code, func(page *Page) error {
+		page.Tenant = s.tenant
+		if mode == Flush {
+			page.Modules = nil
+		}
+		for i := range entries {
+			if err := page.put(&entries[i], mode != Append); err != nil {
+				return err
+			}
+		}
+		return page.within(&s.lib.opts.Limits)
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.lib.take([]Page{page}, false)
+	return entries, nil
+}
+
+// check compiles a module, and tells what there is to know about it.
+func (s *Shelf) check(p Package) (Entry, *warm, error) {
+	if err := CheckName(p.Name); err != nil {
+		return Entry{}, nil, err
+	}
+	w, err := s.lib.warmUp(s.tenant, p.Code)
+	if err != nil {
+		return Entry{}, nil, err
+	}
+	return Entry{
+		Name: p.Name, Version: 1, Sum: SumOf(p.Code), Bytes: int64(len(p.Code)),
+		Functions: w.module.About().Functions, Installed: time.Now().UTC(),
+	}, w, nil
+}
+
+// adopt gives what was compiled to the editions that it is for, if they are there.
+func (s *Shelf) adopt(entries []Entry, warms []*warm) {
+	editions := s.content.Load().editions
+	for i, w := range warms {
+		e := editions[entries[i].Name]
+		if w != nil && e != nil && e.entry.same(&entries[i]) && e.ready(w, nil) {
+			s.lib.warm.add(e)
+		} else {
+			s.lib.warm.bury(nil, w)
+		}
+	}
+}
+
+// put adds an entry to the page, as the next version if there is one.
+func (p *Page) put(e *Entry, replace bool) error {
+	was, there := p.Modules[e.Name]
+	if there && !replace {
+		return fmt.Errorf("%w: %s, version %d", ErrExists, e.Name, was.Version)
+	}
+	e.Version = was.Version + 1
+	for name, other := range p.Modules {
+		if name == e.Name {
+			continue
+		}
+		if both := common(e.Functions, other.Functions); len(both) > 0 {
+			return fmt.Errorf("function %s is in module %s already: rename it, or delete that module", strings.Join(both, ", "), name)
+		}
+	}
+	if p.Modules = maps.Clone(p.Modules); p.Modules == nil {
+		p.Modules = map[string]Entry{}
+	}
+	p.Modules[e.Name] = *e
+	return nil
+}
+
+func common(a, b []string) (both []string) {
+	in := map[string]bool{}
+	for _, s := range a {
+		in[s] = true
+	}
+	for _, s := range b {
+		if in[s] {
+			both = append(both, s)
+		}
+	}
+	return both
+}
+
+// within tells which limit the page exceeds.
+func (p *Page) within(l *Limits) error {
+	var sum int64
+	for _, e := range p.Modules {
+		sum += e.Bytes
+	}
+	switch {
+	case len(p.Modules) > l.Modules:
+		return fmt.Errorf("%d modules are installed, and that is as many as a tenant can have: delete some", l.Modules)
+	case sum > l.CodeBytes:
+		return fmt.Errorf("the modules would have %d bytes together, and a tenant can have %d: delete some", sum, l.CodeBytes)
+	}
+	return nil
+}
+
+// Delete takes a module away.
+func (s *Shelf) Delete(ctx context.Context, name string) error {
+	return s.edit(ctx, func(p *Page) error {
+		if _, ok := p.Modules[name]; !ok {
+			return fmt.Errorf("%w: %.80q", ErrUnknown, name)
+		}
+		p.Modules = maps.Clone(p.Modules)
+		delete(p.Modules, name)
+		return nil
+	})
+}
+
+// flushStep is how many modules are taken away at a time.
+const flushStep = 50
+
+// Flush takes all modules away.
+func (s *Shelf) Flush(ctx context.Context) error {
+	for more := true; more; {
+		err := s.edit(ctx, func(p *Page) error {
+			p.Modules = maps.Clone(p.Modules)
+			names := p.Names()
+			more = len(names) > flushStep
+			for _, name := range names[:min(flushStep, len(names))] {
+				delete(p.Modules, name)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Shelf) edit(ctx context.Context, edit func(*Page) error) error {
+	page, err := s.lib.opts.Book.Edit(ctx, s.owner, nil, edit)
+	if err == nil {
+		s.lib.take([]Page{page}, false)
+	}
+	return err
+}
+
+// Code is a module's, as it was installed.
+func (s *Shelf) Code(ctx context.Context, name string) ([]byte, error) {
+	e := s.content.Load().editions[name]
+	if e == nil {
+		return nil, fmt.Errorf("%w: %.80q", ErrUnknown, name)
+	}
+	return s.lib.opts.Book.Code(ctx, e.entry.Sum)
+}

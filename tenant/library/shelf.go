@@ -1,0 +1,132 @@
+package library
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/tenant/extension"
+)
+
+// Shelf is what a tenant has installed, as this node knows it. Whoever looks something up
+// needs no lock: what changes is replaced as a whole.
+type Shelf struct {
+	lib    *Library
+	owner  Owner
+	tenant string
+
+	content  atomic.Pointer[content]
+	revision int64             // of the page; library.mu
+	diaries  map[string]*diary // by module; library.mu
+	past     Counts            // of modules that were deleted; library.mu
+	runs     runs
+}
+
+// content never changes.
+type content struct {
+	functions map[string]*Function
+	editions  map[string]*edition // by module
+}
+
+func newShelf(l *Library, o Owner, name string) *Shelf {
+	s := &Shelf{lib: l, owner: o, tenant: name, diaries: map[string]*diary{}}
+	s.content.Store(&content{})
+	return s
+}
+
+// Tenant is whose it is.
+func (s *Shelf) Tenant() string { return s.tenant }
+
+// Find looks a function up; nil: there is none.
+func (s *Shelf) Find(name []byte) *Function { return s.content.Load().functions[string(name)] }
+
+// set makes the shelf what the page says. What was in use and is replaced is made ready again.
+func (s *Shelf) set(p *Page) {
+	if p.Revision < s.revision {
+		return // A later one was here first.
+	}
+	s.revision = p.Revision
+	was := s.content.Load()
+	next := &content{functions: map[string]*Function{}, editions: map[string]*edition{}}
+	var again []*edition
+	for name, entry := range p.Modules {
+		e := was.editions[name]
+		if e == nil || !e.entry.same(&entry) {
+			fresh := s.newEdition(entry)
+			if e != nil && e.warm.Load() != nil {
+				again = append(again, fresh)
+			}
+			e = fresh
+		}
+		next.editions[name] = e
+		maps.Copy(next.functions, e.functions)
+	}
+	s.content.Store(next)
+	for name, e := range was.editions {
+		if next.editions[name] != e {
+			e.retire()
+		}
+		if next.editions[name] == nil {
+			past := s.diaries[name].end()
+			s.past.add(&past)
+			delete(s.diaries, name)
+		}
+	}
+	for _, e := range again {
+		e.prepare(nil)
+	}
+}
+
+// diary finds what is written about a module, whichever version it is.
+func (s *Shelf) diary(module string) *diary {
+	d := s.diaries[module]
+	if d == nil {
+		d = newDiary(s.lib)
+		s.diaries[module] = d
+	}
+	return d
+}
+
+// Entries lists what is installed, in order.
+func (s *Shelf) Entries() []Entry {
+	c := s.content.Load()
+	all := make([]Entry, 0, len(c.editions))
+	for _, name := range slices.Sorted(maps.Keys(c.editions)) {
+		all = append(all, c.editions[name].entry)
+	}
+	return all
+}
+
+// Function is a function of a module's version.
+type Function struct {
+	Name    string
+	Module  string
+	Version int
+	// Habit is for whoever calls: what it remembers about calls of this version. The zero value is a function that was
+	// never called.
+	Habit atomic.Uint64
+
+	edition *edition
+	tally   *tally
+}
+
+// Pool is where its calls run. ErrCold: there is none now. A pool's extension.ErrClosed says the same of one that was
+// there a moment ago.
+func (f *Function) Pool() (*extension.Pool, error) {
+	e := f.edition
+	w := e.warm.Load()
+	if w == nil {
+		if e.retired.Load() {
+			return nil, ErrGone
+		}
+		return nil, ErrCold
+	}
+	if now := e.shelf.lib.tick.Load(); e.used.Load() != now {
+		e.used.Store(now)
+	}
+	return w.pool, nil
+}
+
+// Prepare makes a pool in the background and calls done from there, or at once if there is one. The error says why
+// there can be none; ErrGone: find the function again.
+func (f *Function) Prepare(done func(error)) { f.edition.prepare(done) }

@@ -1,0 +1,146 @@
+package sched
+
+import "time"
+
+// lane has the turns of one tenant that wait at one worker. The worker's lock guards it.
+type lane struct {
+	share *Share
+	at    *worker
+	next  *lane // in the ring
+
+	linked bool // in the worker's ring
+	aside  bool // its turns wait for something else than the worker
+	turns  int
+	fresh  list // turns that have not begun
+	begun  list // others
+	last   bool // the last turn was a fresh one
+}
+
+// list is a queue of turns.
+type list struct{ first, last *Turn }
+
+func (l *list) push(t *Turn) {
+	t.next = nil
+	if l.first == nil {
+		l.first = t
+	} else {
+		l.last.next = t
+	}
+	l.last = t
+}
+
+func (l *list) pop() *Turn {
+	t := l.first
+	if t != nil {
+		l.first, t.next = t.next, nil
+	}
+	return t
+}
+
+func (l *lane) push(t *Turn) {
+	l.turns++
+	if t.runner == nil {
+		l.fresh.push(t)
+	} else {
+		l.begun.push(t)
+	}
+}
+
+// pop takes the next turn, or sets the lane aside until its tenant may run again.
+func (l *lane) pop(now int64) *Turn {
+	t := l.late(now)
+	if t == nil {
+		if pause := l.share.pause(now); pause > 0 {
+			l.setAside()
+			l.share.throttled.Add(1)
+			l.at.crew.s.counts.throttled.Add(1)
+			time.AfterFunc(time.Duration(l.patience(now, pause)), l.release)
+			return nil
+		}
+		t = l.choose()
+	}
+	if t != nil {
+		l.turns--
+	}
+	return t
+}
+
+// late takes a turn that is only to be told that its time is over. The first is the oldest.
+func (l *lane) late(now int64) *Turn {
+	if t := l.fresh.first; t != nil && now > t.deadline {
+		t.share.begun.Add(1)
+		return l.fresh.pop()
+	}
+	return nil
+}
+
+// patience is when the lane has to be looked at again.
+func (l *lane) patience(now, pause int64) int64 {
+	if t := l.fresh.first; t != nil {
+		return min(pause, t.deadline-now+1)
+	}
+	return pause
+}
+
+// choose takes a turn that has begun and one that has not by turns. What would be too many that have begun waits.
+func (l *lane) choose() *Turn {
+	if l.fresh.first == nil || (l.begun.first != nil && l.last) {
+		l.last = false
+		return l.begun.pop()
+	}
+	if l.share.begin() {
+		l.last = true
+		return l.fresh.pop()
+	}
+	if l.begun.first != nil {
+		return l.begun.pop()
+	}
+	l.setAside()
+	l.share.held.Add(1)
+	// One that ended before it could see this has left room.
+	if l.share.begin() {
+		l.share.held.Add(-1)
+		l.aside = false
+		return l.fresh.pop()
+	}
+	return nil
+}
+
+func (l *lane) setAside() { l.aside = true }
+
+// release lets the lane's turns be taken again.
+func (l *lane) release() {
+	l.at.mu.Lock()
+	back := l.aside
+	if back {
+		l.aside = false
+		if l.turns > 0 {
+			l.at.link(l)
+		}
+	}
+	l.at.mu.Unlock()
+	if back {
+		l.at.crew.rouse(l.at)
+	}
+}
+
+// ring has lanes in the order in which they are next.
+type ring struct{ first, last *lane }
+
+func (r *ring) push(l *lane) {
+	l.next = nil
+	if r.first == nil {
+		r.first = l
+	} else {
+		r.last.next = l
+	}
+	r.last = l
+}
+
+func (r *ring) pop() *lane {
+	l := r.first
+	if l != nil {
+		r.first, l.next = l.next, nil
+	}
+	return l
+}
