@@ -18,6 +18,7 @@ import (
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
 )
 
 // life is a node's time with one log: from when it joins until others have taken
@@ -39,6 +40,7 @@ type life struct {
 	yields     yields
 	departures departures
 	tenants    *tenant.Registry
+	functions  *library.Library
 	redis      *redis.Server
 	native     *session.Server
 	opened     chan struct{} // closed once the store is there
@@ -265,10 +267,13 @@ func (l *life) openDoors() error {
 	if err := l.openTenants(); err != nil {
 		return l.why(err)
 	}
+	if err := l.openFunctions(); err != nil {
+		return l.why(err)
+	}
 	if n.cfg.Native {
 		native, err := session.New(l.store, session.Options{
 			Gate: nativeGate{l.gate}, Check: n.cfg.ownershipCheck(), Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
-			Tenants: l.tenants, Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
+			Tenants: l.tenants, Functions: l.functions, Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
 		})
 		if err != nil {
 			return err
@@ -277,7 +282,7 @@ func (l *life) openDoors() error {
 		n.native.Store(native)
 	}
 	c := n.cfg.redisConfig(n.log)
-	c.Cluster, c.Proxy, c.Heat, c.Tenants = redisGate{l.gate, l.slots}, n.cfg.Proxy, l.heat, l.tenants
+	c.Cluster, c.Proxy, c.Heat, c.Tenants, c.Functions = redisGate{l.gate, l.slots}, n.cfg.Proxy, l.heat, l.tenants, l.functions
 	front, err := redis.New(l.store, c)
 	if err != nil {
 		return err
@@ -320,6 +325,9 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 		if err := l.native.Shutdown(ctx); err != nil {
 			l.log.Warn("native clients were cut off", "err", err)
 		}
+	}
+	if l.functions != nil {
+		l.functions.Close()
 	}
 	if l.tenants != nil {
 		l.tenants.Close()

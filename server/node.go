@@ -34,6 +34,7 @@ import (
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
 )
 
 // Node is a running server.
@@ -49,7 +50,9 @@ type Node struct {
 	// native is nil if the door is off.
 	native  atomic.Pointer[session.Server]
 	tenants atomic.Pointer[tenant.Registry] // nil before recovery is done
-	admin   *admin.Server                   // nil: off
+	// functions is nil before recovery is done.
+	functions atomic.Pointer[library.Library]
+	admin     *admin.Server // nil: off
 
 	anyAdminPort bool
 
@@ -119,8 +122,11 @@ func (n *Node) start() error {
 	if err := n.openTenants(opened); err != nil {
 		return err
 	}
+	if err := n.openFunctions(); err != nil {
+		return err
+	}
 	config := n.cfg.redisConfig(n.log)
-	config.Tenants = n.tenants.Load()
+	config.Tenants, config.Functions = n.tenants.Load(), n.functions.Load()
 	front, err := redis.New(opened, config)
 	if err != nil {
 		return err
@@ -263,6 +269,9 @@ func (n *Node) close(ctx context.Context) error {
 		}
 	}
 	n.stopNative(ctx)
+	if functions := n.functions.Load(); functions != nil {
+		functions.Close()
+	}
 	if tenants := n.tenants.Load(); tenants != nil {
 		tenants.Close()
 	}

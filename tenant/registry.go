@@ -42,6 +42,7 @@ type Registry struct {
 	accounts atomic.Pointer[map[string]*Account]
 	catalog  atomic.Pointer[Catalog] // as they were made from it
 	sweep    chan struct{}
+	changed  chan struct{}
 
 	ctx  context.Context
 	stop context.CancelFunc
@@ -51,7 +52,7 @@ type Registry struct {
 // Open reads the book, makes the tenants' databases, and follows the book from then on. Functions of the tenants take turns
 // at a scheduler of the registry's.
 func Open(ctx context.Context, book Book, st *store.Store, log *slog.Logger, turns sched.Options) (*Registry, error) {
-	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1), sched: sched.New(turns)}
+	r := &Registry{book: book, st: st, log: log, sweep: make(chan struct{}, 1), changed: make(chan struct{}), sched: sched.New(turns)}
 	r.share = r.sched.NewShare(Operator, sched.Limits{})
 	r.accounts.Store(&map[string]*Account{})
 	r.ctx, r.stop = context.WithCancel(context.Background())
@@ -146,6 +147,8 @@ func (r *Registry) refresh(ctx context.Context) error {
 		}
 	}
 	r.catalog.Store(&c)
+	close(r.changed)
+	r.changed = make(chan struct{})
 	select {
 	case r.sweep <- struct{}{}:
 	default:
@@ -198,6 +201,24 @@ func (r *Registry) Any() bool { return len(*r.accounts.Load()) > 0 }
 
 // Account finds a tenant's account; nil if there is no such tenant.
 func (r *Registry) Account(name string) *Account { return (*r.accounts.Load())[name] }
+
+// Changed is closed when this node has heard of a change since the call.
+func (r *Registry) Changed() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// Deleted tells that a database was a tenant's that is no more, by what this node has heard.
+func (r *Registry) Deleted(database int) bool {
+	c := r.catalog.Load()
+	for _, t := range c.Tenants {
+		if t.First <= database && database < t.First+t.Databases {
+			return false
+		}
+	}
+	return database >= firstDatabase && database < c.Next
+}
 
 // Edit changes the catalog, and returns when this node has taken the change over.
 func (r *Registry) Edit(ctx context.Context, edit func(*Catalog) error) error {

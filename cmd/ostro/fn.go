@@ -15,9 +15,12 @@ import (
 func newFn() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fn",
-		Short: "Run, measure and check functions: WebAssembly modules that work next to the data",
-		Long: `Functions are WebAssembly modules that read and write keys where the data is. These
-commands work on a module in a file, with data from a file, without a server.
+		Short: "Write, try, install and watch functions: WebAssembly modules that work next to the data",
+		Long: `Functions are WebAssembly modules that read and write keys where the data is.
+
+new, describe, check, run and bench work on a module in a file, with data from a file, without a
+server. install, list, delete, stats and logs are about what is installed on a server, or in the
+cluster that it is a node of; they log in with REDISCLI_AUTH, as the operator or as a tenant.
 
 docs/functions.md is the guide to writing them; docs/function-abi.md describes what a
 module exports and may import.`,
@@ -25,11 +28,14 @@ module exports and may import.`,
   ostro fn describe tree.wasm                                      what is in a module, and what it needs
   ostro fn run tree.wasm --fn walk --key root --data tree.jsonl    call a function
   ostro fn bench tree.wasm --fn walk --key root --data tree.jsonl  call it many times
-  ostro fn check *.wasm                                            would a server take them?`,
+  ostro fn check *.wasm                                            would a server take them?
+  ostro fn install tree.wasm --tenant shop                         install it
+  ostro fn logs -f tree --tenant shop                              what it logs`,
 		Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newFnNew(), newFnRun(), newFnBench(), newFnDescribe(), newFnCheck())
+	cmd.AddCommand(newFnNew(), newFnRun(), newFnBench(), newFnDescribe(), newFnCheck(),
+		newFnInstall(), newFnList(), newFnDelete(), newFnStats(), newFnLogs())
 	return cmd
 }
 

@@ -65,6 +65,7 @@ var Rungs = []string{
 	"tenant/extension/wasm",
 	"tenant/extension/meter",
 	"tenant/extension/...",
+	"tenant/library/librarytest",
 	"tenant/library",
 
 	"wire",

@@ -141,6 +141,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if n, has := c.node.(tenantNode); has {
 		collectTenants(out, n.Tenants())
 	}
+	if n, has := c.node.(functionNode); has {
+		collectFunctions(out, n.Functions())
+	}
 	if n, has := c.node.(nicNode); has {
 		if m, ok := n.NIC(); ok {
 			collect(out, fabricMetrics, &m.Metrics)

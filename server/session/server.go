@@ -48,7 +48,7 @@ type Options struct {
 	Password string
 	// Tenants are who shares the server with its operator; nil: nobody.
 	Tenants *tenant.Registry
-	// Functions are what they have installed; nil: they cannot.
+	// Functions are what clients have installed; nil: they cannot.
 	Functions *library.Library
 	// Protected refuses clients from other machines while there is no password.
 	Protected bool

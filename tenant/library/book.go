@@ -52,22 +52,23 @@ type Page struct {
 	Owner   Owner            `json:"owner"`
 	Tenant  string           `json:"tenant"`
 	Modules map[string]Entry `json:"modules"`
-	// Revision grows with every change of the page.
+	// Revision grows with every change of the page, its end included.
 	Revision int64 `json:"-"`
 }
 
 // Book keeps pages and code.
 type Book interface {
-	// Read returns all pages as they are.
-	Read(ctx context.Context) ([]Page, error)
+	// Read returns all pages as of a revision.
+	Read(ctx context.Context) (pages []Page, asOf int64, err error)
 	// Edit changes a page: what edit does to its argument, or nothing. It may be called again when somebody
 	// else was faster. The code of entries that are new is in code, or the book has it. It returns the page
 	// as it is then; one without modules is kept no longer.
 	Edit(ctx context.Context, owner Owner, code map[Sum][]byte, edit func(*Page) error) (Page, error)
 	// Code returns what some entry of some page names.
 	Code(ctx context.Context, sum Sum) ([]byte, error)
-	// Follow tells of changes, those of others among them, until ctx ends. whole: these are all pages.
-	Follow(ctx context.Context, take func(pages []Page, whole bool))
+	// Follow tells of pages that have changed, by others, too, until ctx ends. With asOf these are all that there were at
+	// that revision; 0: there are others.
+	Follow(ctx context.Context, take func(pages []Page, asOf int64))
 }
 
 var names = regexp.MustCompile(`^[a-zA-Z0-9_]{1,64}$`)

@@ -171,8 +171,8 @@ func (l *Library) closeRuntime() {
 		l.log.Warn("functions still run: they end with the process")
 		return
 	}
-	r, _ := l.engine()
-	if r != nil {
-		_ = r.Close(context.Background()) // Nothing is left to lose.
+	l.runtimeOnce.Do(func() { l.runtimeErr = errClosed })
+	if l.runtime != nil {
+		_ = l.runtime.Close(context.Background()) // Nothing is left to lose.
 	}
 }

@@ -123,7 +123,7 @@ func (d *diary) end() (sum Counts) {
 	d.lines = nil
 	for _, t := range d.tallies {
 		counts := t.counts()
-		sum.add(&counts)
+		sum.Add(&counts)
 	}
 	return sum
 }

@@ -77,18 +77,18 @@ func (b *Files) count(modules map[string]Entry, n int) {
 }
 
 // Read implements Book.
-func (b *Files) Read(context.Context) ([]Page, error) {
+func (b *Files) Read(context.Context) ([]Page, int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := make([]Page, 0, len(b.pages))
 	for _, p := range b.pages {
 		all = append(all, p)
 	}
-	return all, nil
+	return all, 0, nil
 }
 
 // Follow implements Book: nobody else changes it.
-func (b *Files) Follow(ctx context.Context, _ func([]Page, bool)) { <-ctx.Done() }
+func (b *Files) Follow(ctx context.Context, _ func([]Page, int64)) { <-ctx.Done() }
 
 // Code implements Book.
 func (b *Files) Code(_ context.Context, s Sum) ([]byte, error) {

@@ -72,7 +72,7 @@ func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) (
 	if err != nil {
 		return nil, err
 	}
-	s.lib.take([]Page{page}, false)
+	s.lib.take([]Page{page}, 0)
 	return entries, nil
 }
 
@@ -191,7 +191,7 @@ func (s *Shelf) Flush(ctx context.Context) error {
 func (s *Shelf) edit(ctx context.Context, edit func(*Page) error) error {
 	page, err := s.lib.opts.Book.Edit(ctx, s.owner, nil, edit)
 	if err == nil {
-		s.lib.take([]Page{page}, false)
+		s.lib.take([]Page{page}, 0)
 	}
 	return err
 }

@@ -80,6 +80,8 @@ type Library struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	done sync.WaitGroup
+
+	closed sync.Once
 }
 
 // Open reads the book and follows it from then on.
@@ -99,12 +101,12 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	l := &Library{opts: opts, log: opts.Logger, shelves: map[Owner]*Shelf{}}
 	l.compiling.init()
 	l.warm.init()
-	pages, err := opts.Book.Read(ctx)
+	pages, asOf, err := opts.Book.Read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the installed functions: %w", err)
 	}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	l.take(pages, true)
+	l.take(pages, asOf)
 	l.done.Go(func() { opts.Book.Follow(l.ctx, l.take) })
 	l.done.Go(l.keep)
 	l.done.Go(l.sweepLoop)
@@ -116,10 +118,12 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 
 // Close ends the library when no call begins any more.
 func (l *Library) Close() {
-	l.stop()
-	l.compiling.close()
-	l.done.Wait()
-	l.closeRuntime()
+	l.closed.Do(func() {
+		l.stop()
+		l.compiling.close()
+		l.done.Wait()
+		l.closeRuntime()
+	})
 }
 
 // Shelf is what a tenant has; nil is the operator. It is never nil, and stays the tenant's as
@@ -147,22 +151,24 @@ func (l *Library) shelfLocked(o Owner, name string) *Shelf {
 	return s
 }
 
-// take makes the shelves what pages say; whole: there are no others.
-func (l *Library) take(pages []Page, whole bool) {
+// take makes the shelves what pages say. With asOf there were no others at that revision.
+func (l *Library) take(pages []Page, asOf int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	seen := map[Owner]bool{}
 	for i := range pages {
 		p := &pages[i]
 		seen[p.Owner] = true
-		l.shelfLocked(p.Owner, p.Tenant).set(p)
+		if len(p.Modules) > 0 || l.shelves[p.Owner] != nil {
+			l.shelfLocked(p.Owner, p.Tenant).set(p)
+		}
 	}
-	if !whole {
+	if asOf == 0 {
 		return
 	}
 	for o, s := range l.shelves {
 		if !seen[o] {
-			s.set(&Page{Owner: o, Tenant: s.tenant, Revision: s.revision})
+			s.set(&Page{Owner: o, Tenant: s.tenant, Revision: asOf})
 		}
 	}
 }

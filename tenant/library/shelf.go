@@ -68,7 +68,7 @@ func (s *Shelf) set(p *Page) {
 		}
 		if next.editions[name] == nil {
 			past := s.diaries[name].end()
-			s.past.add(&past)
+			s.past.Add(&past)
 			delete(s.diaries, name)
 		}
 	}

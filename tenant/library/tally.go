@@ -74,7 +74,8 @@ type Counts struct {
 	Bytes     int64         `json:"bytes"` // of responses
 }
 
-func (c *Counts) add(o *Counts) {
+// Add adds others.
+func (c *Counts) Add(o *Counts) {
 	c.Calls += o.Calls
 	c.Failures += o.Failures
 	c.Time += o.Time
@@ -93,7 +94,7 @@ func (t *tally) counts() (sum Counts) {
 	}
 	for i := range *parts {
 		p := &(*parts)[i]
-		sum.add(&Counts{
+		sum.Add(&Counts{
 			Calls: p.calls.Load(), Failures: p.failures.Load(), Time: time.Duration(p.nanos.Load()), Slowest: time.Duration(p.slowest.Load()),
 			Fuel: p.fuel.Load(), HostCalls: p.hostCalls.Load(), Reads: p.reads.Load(), Writes: p.writes.Load(), Bytes: p.bytes.Load(),
 		})

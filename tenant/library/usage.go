@@ -28,7 +28,7 @@ func (s *Shelf) Usage() []Usage {
 		for _, f := range e.functions {
 			counts := f.tally.counts()
 			u.Of[f.Name] = counts
-			u.Counts.add(&counts)
+			u.Counts.Add(&counts)
 		}
 		all = append(all, u)
 	}
@@ -62,7 +62,7 @@ func (l *Library) Totals() []Total {
 	for _, s := range l.all() {
 		t := s.total()
 		l.mu.Lock()
-		t.Counts.add(&s.past)
+		t.Counts.Add(&s.past)
 		l.mu.Unlock()
 		if t.Modules > 0 || t.Counts.Calls > 0 {
 			all = append(all, t)
@@ -81,7 +81,17 @@ func (s *Shelf) total() Total {
 		if u.Ready {
 			t.Ready++
 		}
-		t.Counts.add(&u.Counts)
+		t.Counts.Add(&u.Counts)
 	}
 	return t
+}
+
+// Add adds another's.
+func (t *Total) Add(o *Total) {
+	t.Modules += o.Modules
+	t.Functions += o.Functions
+	t.Ready += o.Ready
+	t.Instances += o.Instances
+	t.CodeBytes += o.CodeBytes
+	t.Counts.Add(&o.Counts)
 }
