@@ -18,6 +18,8 @@
 //   - A function's writes are applied when it has returned 0, all at once. Any
 //     other result, fail() and a trap apply nothing.
 //   - Values stay as they were when they were read, until the call's end.
+//   - A module that exports ostro_area (export { ostro_area } from "./ostro") gets
+//     arguments and gives responses without a call of the host each.
 
 // ---- The interface itself: docs/function-abi.md ----
 
@@ -55,6 +57,20 @@ export namespace Status {
 }
 
 export enum Level { Debug, Info, Warning, Error }
+
+// ---- The area: arguments are put there before a call, a response is taken from there after it ----
+
+const ROOM: u32 = 1024;
+const AREA: usize = memory.data(24, 8), ARGS: usize = memory.data(1024, 8), RESP: usize = memory.data(1024, 8);
+
+/** Tells the host where it is. Unless the module exports it, there is none. */
+export function ostro_area(): i32 {
+  store<u32>(AREA, <u32>ARGS);
+  store<u32>(AREA, ROOM, 4);
+  store<u32>(AREA, <u32>RESP, 12);
+  store<u32>(AREA, ROOM, 16);
+  return <i32>AREA;
+}
 
 // ---- Calls ----
 
@@ -114,6 +130,10 @@ export function text(b: Uint8Array): string {
 
 function args(): usize {
   if (block != 0) return block;
+  if (load<u32>(AREA, 8) - 1 < load<u32>(AREA, 4)) { // A length of 0 is none.
+    block = ARGS;
+    return block;
+  }
   let buf = room(1024);
   const len = abi_args(buf.dataStart, 1024);
   if (len > 1024) {
@@ -310,7 +330,15 @@ export class Scan {
 
 /** Appends to the response. */
 export function resp(piece: Uint8Array): void {
-  abi_resp(piece.dataStart, piece.byteLength);
+  const at = load<u32>(AREA, 20), len = <u32>piece.byteLength;
+  if (len <= load<u32>(AREA, 16) - at) {
+    memory.copy(RESP + at, piece.dataStart, len);
+    store<u32>(AREA, at + len, 20);
+    return;
+  }
+  if (at > 0) abi_resp(RESP, at); // What is too large follows what was left.
+  store<u32>(AREA, 0, 20);
+  abi_resp(piece.dataStart, len);
 }
 
 /** Appends text to the response. */

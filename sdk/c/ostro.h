@@ -133,11 +133,25 @@ extern uint8_t __heap_base;
 static uint8_t *ostro_next, *ostro_end; // next is 8-aligned; [next, end) is free
 static ostro_bytes ostro_block;         // of args; ptr is 0 until asked for
 
+// The area: the host puts arguments there before a call, and takes the response
+// from there when the function has returned. What does not fit takes a call.
+static uint8_t ostro_args_room[2048] __attribute__((aligned(8))), ostro_resp_room[2048] __attribute__((aligned(8)));
+static struct {
+	uint8_t *args;
+	uint32_t args_cap, args_len;
+	uint8_t *resp;
+	uint32_t resp_cap, resp_len;
+} ostro_places = {ostro_args_room, sizeof ostro_args_room, 0, ostro_resp_room, sizeof ostro_resp_room, 0};
+
+__attribute__((export_name("ostro_area"))) void *ostro_area(void) { return &ostro_places; }
+
 static inline void ostro_begin(void)
 {
 	ostro_next = (uint8_t *)(((uintptr_t)&__heap_base + 7) & ~(uintptr_t)7);
 	ostro_end = (uint8_t *)(__builtin_wasm_memory_size(0) << 16);
 	ostro_block.ptr = NULL;
+	if (ostro_places.args_len - 1 < sizeof ostro_args_room) // 0 is none
+		ostro_block = (ostro_bytes){ostro_args_room, ostro_places.args_len};
 }
 
 static __attribute__((noinline)) void ostro_grow(uint32_t n)
@@ -405,8 +419,27 @@ static inline int32_t ostro_del(ostro_bytes key) { return ostro_del_in(0, key); 
 
 // ---- The response ----
 
-static inline void ostro_resp(ostro_bytes piece) { ostro_abi_resp(piece.ptr, piece.len); }
-static inline void ostro_resp_text(const char *text) { ostro_abi_resp(text, (uint32_t)strlen(text)); }
+// What is too large for the area follows what was left there.
+static __attribute__((noinline)) void ostro_resp_call(ostro_bytes piece)
+{
+	if (ostro_places.resp_len > 0)
+		ostro_abi_resp(ostro_resp_room, ostro_places.resp_len);
+	ostro_places.resp_len = 0;
+	ostro_abi_resp(piece.ptr, piece.len);
+}
+
+static inline void ostro_resp(ostro_bytes piece)
+{
+	uint32_t at = ostro_places.resp_len;
+	if (__builtin_expect(piece.len > sizeof ostro_resp_room - at, 0)) {
+		ostro_resp_call(piece);
+		return;
+	}
+	__builtin_memcpy(ostro_resp_room + at, piece.ptr, piece.len);
+	ostro_places.resp_len = at + piece.len;
+}
+
+static inline void ostro_resp_text(const char *text) { ostro_resp((ostro_bytes){(const uint8_t *)text, (uint32_t)strlen(text)}); }
 
 // ostro_decimal writes a number in decimal digits to the end of room, and
 // returns where they are.

@@ -156,6 +156,29 @@ func (f *far) Get(table uint32, key, buf []byte) (v extension.Value, st extensio
 	return v, st
 }
 
+// Place tells whether a key may be written here, as far as that is known before the commit.
+func (f *far) Place(table uint32, key []byte) extension.Status {
+	db, ok := f.req.Scope.table(table)
+	if !ok {
+		return extension.NoSuchTable
+	}
+	g := f.req.ground()
+	if g == nil {
+		return extension.OK
+	}
+	s, err := f.host.borrow()
+	if err != nil {
+		f.err = err
+		return extension.Later
+	}
+	k := s.Key(db, key)
+	f.host.giveBack(s)
+	if g.Standing(k.Place) == Away {
+		return extension.Elsewhere
+	}
+	return extension.OK
+}
+
 // Scan shows what the tenant's table has on this node.
 func (f *far) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (next uint64, st extension.Status) {
 	db, ok := f.req.Scope.table(table)

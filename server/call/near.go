@@ -72,6 +72,9 @@ func (n *near) Get(table uint32, key, buf []byte) (extension.Value, extension.St
 	return extension.Value{Len: size, Version: n.view.Version, Whole: n.view.Value}, extension.OK
 }
 
+// Place tells whether a key may be written here.
+func (n *near) Place(table uint32, key []byte) extension.Status { return n.look(table, key) }
+
 // absent tells what it means that the key is not there: where keys are leaving it may be at the other node.
 func (n *near) absent() extension.Status {
 	if n.ground != nil && n.ground.Standing(n.key.Place) == Leaving {

@@ -153,7 +153,7 @@ func (cmd *command) categories() (names []string) {
 			names = append(names, name)
 		}
 	}
-	onKeyspace := cmd.group == "generic" && container != "wait" || cmd.onDatabase()
+	onKeyspace := cmd.group == "generic" && container != "wait" || cmd.onDatabase() && cmd.group != "scripting"
 	dangerous := cmd.flags&flagAdmin != 0
 	switch container {
 	case "keys", "migrate", "flushdb", "flushall", "swapdb", "info", "role", "lastsave":
@@ -171,5 +171,6 @@ func (cmd *command) categories() (names []string) {
 	clusterSession := cmd.group == "cluster" && container != "cluster" // ASKING and the like
 	add(clusterSession || cmd.group == "connection" && (cmd.flags != 0 || container != cmd.name) || container == "wait" || container == "command", "@connection")
 	add(cmd.group == "transactions", "@transaction")
+	add(cmd.group == "scripting" && len(cmd.subs) == 0, "@scripting")
 	return names
 }

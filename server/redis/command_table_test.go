@@ -12,7 +12,7 @@ import (
 var foreignFlags = []string{"no_async_loading", "protected"}
 
 // Commands that came after the Redis at hand, and one between our own nodes.
-var newer = []string{"client|setinfo", "client|no-touch", "cluster|forwarded"}
+var newer = []string{"client|setinfo", "client|no-touch", "cluster|forwarded", "function|info", "function|logs"}
 
 func TestCommandsAreDescribedAsInRedis(t *testing.T) {
 	theirs, ours := dialRaw(t, startRedis(t)), dialRaw(t, startOstro(t, redis.Config{}))

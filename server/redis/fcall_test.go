@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
+	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // startWithFunctions serves a store whose operator has installed the functions for tests.
@@ -29,7 +31,7 @@ func startWithFunctions(t testing.TB, o store.Options, cfg redis.Config) (addr s
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Tenants, err = tenant.Open(context.Background(), book, st, nil); err != nil {
+	if cfg.Tenants, err = tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), sched.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	files, err := library.OpenFiles("")
@@ -115,7 +117,7 @@ func TestAFunctionReadsAndWritesWhereTheConnectionIs(t *testing.T) {
 		{[]string{"FCALL", "look", "1", "a"}, "-ERR function look: returned error code 1\r\n"},
 		{[]string{"FCALL", "put", "1", "a", "three"}, "$0\r\n\r\n"},
 		{[]string{"FCALL", "put", "1", "a", "five", "5"}, "$0\r\n\r\n"},
-		{[]string{"FCALL", "put", "1", "a", "none", "16"}, "-ERR function put: was not applied: it writes to table 16, which it does not have\r\n"},
+		{[]string{"FCALL", "put", "1", "a", "none", "16"}, "-ERR function put: returned error code 5\r\n"},
 		{[]string{"FCALL", "peek", "1", "a", "5"}, "$4\r\nfive\r\n"},
 		{[]string{"FCALL", "peek", "1", "a", "16"}, "-ERR function peek: returned error code 5\r\n"},
 		{[]string{"SELECT", "5"}, "+OK\r\n"},

@@ -18,6 +18,7 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
 	"github.com/ostrodb/ostro/tenant/sched"
 )
 
@@ -386,11 +387,32 @@ func prepare(t testing.TB, o store.Options, cfg redis.Config) (*redis.Server, *s
 	if cfg.Tenants == nil {
 		cfg.Tenants = newTenants(t, st)
 	}
+	if cfg.Functions == nil {
+		cfg.Functions = newFunctions(t, cfg.Tenants)
+	}
 	srv, err := redis.New(st, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return srv, st
+}
+
+// newFunctions is a library in which nothing is installed.
+func newFunctions(t testing.TB, tenants *tenant.Registry) *library.Library {
+	t.Helper()
+	book, err := library.OpenFiles("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := library.Open(t.Context(), library.Options{
+		Book: book, Changed: tenants.Changed,
+		Gone: func(o library.Owner) bool { return tenants.Deleted(int(o)) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	return l
 }
 
 // newTenants is a registry without tenants.

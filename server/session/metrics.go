@@ -28,6 +28,6 @@ func (s *Server) Metrics() Metrics {
 		Sessions: c.sessions.Load(), Open: int64(open),
 		Batches: c.batches.Load(), Stale: c.stale.Load(),
 		Operations: c.operations.Load(), Waited: c.waited.Load(), Moved: c.moved.Load(),
-		Waiting: c.waiting.Load(), Repeated: c.repeated.Load(), Held: c.held.Load(), Rounds: c.rounds.Load(),
+		Waiting: c.waiting.Load(), Repeated: c.repeated.Load() + s.calls.Metrics().Repeated, Held: c.held.Load(), Rounds: c.rounds.Load(),
 	}
 }

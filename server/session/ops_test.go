@@ -122,7 +122,7 @@ func TestEveryOperationDoesWhatItSays(t *testing.T) {
 			{op: client.Merge(0, []byte("long"), "or", []byte{0}), value: ""},
 
 			{op: client.Get(99, k), text: "there is no such table"},
-			{op: client.Invoke(0, k, "f", nil), text: "no functions are installed"},
+			{op: client.Invoke(0, k, "f", nil), text: "this server has no functions"},
 		})
 	})
 }

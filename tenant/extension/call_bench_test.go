@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ostrodb/ostro/tenant/extension"
 )
 
@@ -74,4 +76,48 @@ func BenchmarkCompile(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkGet is a call with one get, with arguments and response by calls of the host and by the module's area, and
+// by many tenants in turn, whose instances are then not in the nearest cache.
+func BenchmarkGet(b *testing.B) {
+	for _, guest := range []string{"work", "area"} {
+		m := compile(b, guest)
+		for _, tenants := range []int{1, 1024} {
+			b.Run(fmt.Sprintf("%s/tenants=%d", guest, tenants), func(b *testing.B) {
+				pools := make([]*extension.Pool, tenants)
+				for i := range pools {
+					pools[i] = poolOf(b, m, extension.DefaultLimits(), extension.PoolOptions{})
+				}
+				inv := &extension.Invocation{Function: "get", Keys: [][]byte{[]byte("key00001")}, Store: constant{[]byte(strings.Repeat("v", 100))}}
+				i := 0
+				round := func() {
+					res, err := pools[i&(tenants-1)].Call(inv)
+					if err != nil {
+						b.Fatal(err)
+					}
+					inv.Into = res.Response[:0]
+					i++
+				}
+				for range 2 * tenants {
+					round()
+				}
+				b.ReportAllocs()
+				before := cpuTime(b)
+				for b.Loop() {
+					round()
+				}
+				b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N), "cpu-ns/op")
+			})
+		}
+	}
+}
+
+// cpuTime is what this process has used of processors: where a machine is shared it says more than a clock.
+func cpuTime(b *testing.B) int64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &ts); err != nil {
+		b.Fatal(err)
+	}
+	return ts.Nano()
 }

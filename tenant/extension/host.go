@@ -55,11 +55,16 @@ func types(letters string) []api.ValueType {
 
 func exportCalls(b wazero.HostModuleBuilder, calls []hostCall) wazero.HostModuleBuilder {
 	for _, h := range calls {
-		fn := api.GoFunc(func(ctx context.Context, stack []uint64) { h.call(taskOf(ctx), stack) })
-		b = b.NewFunctionBuilder().WithGoFunction(fn, types(h.params), types(h.result)).Export(h.name)
+		b = b.NewFunctionBuilder().WithGoFunction(hostFunc(h.call), types(h.params), types(h.result)).Export(h.name)
 	}
 	return b
 }
+
+// hostFunc is a host call as wazero makes it.
+type hostFunc func(t *Task, stack []uint64)
+
+// Call finds the task in its context: it is the context.
+func (f hostFunc) Call(ctx context.Context, stack []uint64) { f(taskOf(ctx), stack) }
 
 func status(s Status) uint64 { return uint64(uint32(s)) }
 
@@ -71,22 +76,31 @@ func hostSlice(ctx context.Context, stack []uint64) {
 func (t *Task) hostArgs(stack []uint64) {
 	t.enter()
 	buf := t.bytes(stack[0], stack[1])
-	total := argsLen(t.inv)
+	total := t.argsLen
 	t.spend(int64(min(total, len(buf)) / 16))
-	w := clipped{buf}
-	w.u32(len(t.inv.Keys))
-	w.u32(len(t.inv.Args))
-	for _, list := range [2][][]byte{t.inv.Keys, t.inv.Args} {
-		for _, v := range list {
-			w.u32(len(v))
-		}
-	}
-	for _, list := range [2][][]byte{t.inv.Keys, t.inv.Args} {
-		for _, v := range list {
-			w.bytes(v)
-		}
+	if total <= len(buf) {
+		putArgs(buf, t.inv)
+	} else {
+		// Only its beginning fits: rare, so made in full and cut.
+		all := make([]byte, total)
+		putArgs(all, t.inv)
+		copy(buf, all)
 	}
 	stack[0] = uint64(total)
+}
+
+// putArgs writes the block of keys and arguments, for which there is room.
+func putArgs(buf []byte, inv *Invocation) {
+	keys, args := inv.Keys, inv.Args
+	binary.LittleEndian.PutUint32(buf, uint32(len(keys)))
+	binary.LittleEndian.PutUint32(buf[4:], uint32(len(args)))
+	lens, bytes := buf[8:], buf[8+4*(len(keys)+len(args)):]
+	for _, list := range [2][][]byte{keys, args} {
+		for _, v := range list {
+			binary.LittleEndian.PutUint32(lens, uint32(len(v)))
+			lens, bytes = lens[4:], bytes[copy(bytes, v):]
+		}
+	}
 }
 
 func argsLen(inv *Invocation) int {
@@ -98,20 +112,6 @@ func argsLen(inv *Invocation) int {
 		n += len(v)
 	}
 	return n
-}
-
-// clipped writes as much as there is room for.
-type clipped struct{ room []byte }
-
-func (w *clipped) bytes(b []byte) { w.room = w.room[copy(w.room, b):] }
-
-func (w *clipped) u32(n int) {
-	if len(w.room) >= 4 {
-		binary.LittleEndian.PutUint32(w.room, uint32(n))
-		w.room = w.room[4:]
-		return
-	}
-	w.bytes(binary.LittleEndian.AppendUint32(nil, uint32(n)))
 }
 
 // hostResp: ptr, len.
@@ -146,14 +146,33 @@ func (t *Task) logLine(level int, line []byte) {
 		t.lost++
 		return
 	}
-	if t.inv.Log != nil {
+	switch {
+	case t.inv.Log == nil:
+	case t.inv.Trial:
+		t.lines = append(binary.LittleEndian.AppendUint16(append(t.lines, byte(level)), uint16(len(line))), line...)
+	default:
 		t.inv.Log(level, line)
 	}
 }
 
+// tell logs what a trial has kept back.
+func (t *Task) tell() {
+	for b := t.lines; len(b) > 0; {
+		n := int(binary.LittleEndian.Uint16(b[1:]))
+		t.inv.Log(int(b[0]), b[3:][:n])
+		b = b[3+n:]
+	}
+	t.lines = nil
+}
+
 func (t *Task) hostNow(stack []uint64) {
 	t.enter()
-	stack[0] = uint64(t.in.pool.now())
+	stack[0] = uint64(t.now())
+}
+
+func (t *Task) now() int64 {
+	t.private = true
+	return t.in.pool.now()
 }
 
 // hostRandom: ptr, len.
@@ -164,6 +183,10 @@ func (t *Task) hostRandom(stack []uint64) {
 
 func (t *Task) random(b []byte) {
 	t.spend(int64(len(b)))
+	t.private = true
+	if t.in.chance == nil {
+		t.in.chance = t.in.pool.chances()
+	}
 	_, _ = t.in.chance.Read(b)
 }
 

@@ -15,15 +15,17 @@ func (t *Task) get(table uint32, key, buf []byte) (Value, Status) {
 	if len(key) > keyMost {
 		return Value{}, TooLarge
 	}
-	if w := t.written(table, key); w != nil {
-		return fromWrite(w, buf)
+	if len(t.changes.Writes) > 0 {
+		if w := t.written(table, key); w != nil {
+			return fromWrite(w, buf)
+		}
 	}
 	v, st := t.inv.Store.Get(table, key, buf)
 	switch st {
 	case OK, Absent:
 		t.remember(table, key, v.Version)
 	case Later:
-		t.abandon()
+		t.later()
 	}
 	t.spend(int64(v.Len / 16))
 	return v, st
@@ -135,7 +137,7 @@ func (t *Task) hostScan(stack []uint64) {
 	t.spend(s.cost)
 	switch {
 	case st == Later:
-		t.abandon()
+		t.later()
 	case st != OK:
 		stack[0] = status(st)
 		return

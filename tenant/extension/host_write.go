@@ -59,12 +59,21 @@ func (t *Task) indexWrites() {
 }
 
 // mayWrite checks what every write must satisfy, and counts its bytes.
-func (t *Task) mayWrite(key []byte, n uint32) Status {
+func (t *Task) mayWrite(table uint32, key []byte, n uint32) Status {
 	switch {
 	case t.inv.ReadOnly:
 		return ReadOnly
 	case len(key) > keyMost || int(n) > t.limits.ValueBytes:
 		return TooLarge
+	}
+	if p, ok := t.inv.Store.(Placed); ok {
+		switch st := p.Place(table, key); st {
+		case OK:
+		case Later:
+			t.later()
+		default:
+			return st
+		}
 	}
 	if t.wroteSum += len(key) + int(n); t.wroteSum > t.limits.WriteBytes {
 		t.over("wrote too much")
@@ -84,7 +93,7 @@ func newValue(table uint32, key []byte, n uint32) Write {
 func (t *Task) hostAlloc(stack []uint64) {
 	t.enter()
 	key := t.bytes(stack[1], stack[2])
-	if st := t.mayWrite(key, uint32(stack[3])); st != OK {
+	if st := t.mayWrite(uint32(stack[0]), key, uint32(stack[3])); st != OK {
 		stack[0] = status(st)
 		return
 	}
@@ -138,7 +147,7 @@ func (t *Task) ttl(millis uint64) time.Duration {
 func (t *Task) hostSet(stack []uint64) {
 	t.storeUse()
 	key, from := t.bytes(stack[1], stack[2]), t.bytes(stack[3], stack[4])
-	if st := t.mayWrite(key, uint32(len(from))); st != OK {
+	if st := t.mayWrite(uint32(stack[0]), key, uint32(len(from))); st != OK {
 		stack[0] = status(st)
 		return
 	}
@@ -153,7 +162,7 @@ func (t *Task) hostSet(stack []uint64) {
 func (t *Task) hostDel(stack []uint64) {
 	t.storeUse()
 	key := t.bytes(stack[1], stack[2])
-	if st := t.mayWrite(key, 0); st != OK {
+	if st := t.mayWrite(uint32(stack[0]), key, 0); st != OK {
 		stack[0] = status(st)
 		return
 	}

@@ -7,50 +7,108 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// image is an instance's memory and variables as they are after its initialization. Instances map it copy-on-write:
-// they need no initialization of their own, share all pages that they do not change, and can begin anew.
+// image is an instance's memory and variables as they are after its initialization, from which instances begin, and
+// begin anew. What is not zero in a small one is copied. A large one is a file in memory that instances map: they share
+// all pages that they do not change.
 type image struct {
-	fd     int
 	bytes  int
+	pieces []piece
+	fd     int // -1: there is none
 	states []uint64
 }
 
+// piece is memory that is not all zero.
+type piece struct {
+	at    int
+	bytes []byte
+}
+
+// copiedMost is how much of an image is copied at most.
+const copiedMost = 64 << 10
+
 func newImage(in *instance) (*image, error) {
-	fd, err := unix.MemfdCreate("ostro-function", unix.MFD_CLOEXEC)
-	if err != nil {
-		return nil, fmt.Errorf("keep the first memory of a function: %w", err)
-	}
-	im := &image{fd: fd, bytes: len(in.mem.buf)}
-	for left := in.mem.buf; len(left) > 0; {
-		n, err := unix.Write(fd, left)
-		if err != nil {
-			im.close()
-			return nil, fmt.Errorf("keep the first memory of a function: %w", err)
-		}
-		left = left[n:]
-	}
-	for _, g := range in.states {
+	im := &image{bytes: len(in.mem.buf), fd: -1}
+	for _, g := range in.variables() {
 		im.states = append(im.states, g.Get())
+	}
+	sum := 0
+	for at, end := nextPiece(in.mem.buf, 0); at < end; at, end = nextPiece(in.mem.buf, end) {
+		im.pieces = append(im.pieces, piece{at, in.mem.buf[at:end]})
+		sum += end - at
+	}
+	if sum > copiedMost {
+		err := im.file()
+		return im, err
+	}
+	for i := range im.pieces {
+		p := &im.pieces[i]
+		p.bytes = append(make([]byte, 0, len(p.bytes)), p.bytes...)
 	}
 	return im, nil
 }
 
-func (im *image) close() { _ = unix.Close(im.fd) }
+// unit is what memory is looked at by: parts of it that are all zero are not kept.
+const unit = 512
 
-// apply maps the image over a new instance's memory.
+// nextPiece finds the next units that are not all zero, from one on.
+func nextPiece(b []byte, from int) (at, end int) {
+	for at = from; at < len(b) && zero(b[at:at+unit]); at += unit {
+	}
+	for end = at; end < len(b) && !zero(b[end:end+unit]); end += unit {
+	}
+	return at, end
+}
+
+func zero(b []byte) bool {
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), unit/8)
+	for _, w := range words {
+		if w != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// file writes the pieces to where instances map them from.
+func (im *image) file() error {
+	fd, err := unix.MemfdCreate("ostro-function", unix.MFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("keep the first memory of a function: %w", err)
+	}
+	im.fd = fd
+	err = unix.Ftruncate(fd, int64(im.bytes))
+	for _, p := range im.pieces {
+		for at, left := p.at, p.bytes; err == nil && len(left) > 0; {
+			var n int
+			n, err = unix.Pwrite(fd, left, int64(at))
+			at, left = at+n, left[n:]
+		}
+	}
+	im.pieces = nil
+	if err != nil {
+		im.close()
+		return fmt.Errorf("keep the first memory of a function: %w", err)
+	}
+	return nil
+}
+
+func (im *image) close() {
+	if im != nil && im.fd >= 0 {
+		_ = unix.Close(im.fd)
+		im.fd = -1
+	}
+}
+
+// apply gives a new instance the image's memory.
 func (im *image) apply(in *instance) error {
 	if lacks := im.bytes - len(in.mem.buf); lacks > 0 {
 		if _, ok := in.mod.Memory().Grow(uint32(lacks / 65536)); !ok {
 			return fmt.Errorf("a function's memory cannot grow to %d bytes again", im.bytes)
 		}
 	}
-	if im.bytes > 0 {
-		_, err := unix.MmapPtr(im.fd, 0, unsafe.Pointer(&in.mem.all[0]), uintptr(im.bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
-		if err != nil {
-			return fmt.Errorf("map the first memory of a function: %w", err)
-		}
+	if !im.reset(in) {
+		return fmt.Errorf("a function's first memory of %d bytes cannot be mapped", im.bytes)
 	}
-	im.restore(in)
 	return nil
 }
 
@@ -59,15 +117,24 @@ func (im *image) reset(in *instance) bool {
 	if len(in.mem.buf) != im.bytes {
 		return false
 	}
-	if im.bytes > 0 && unix.Madvise(in.mem.buf, unix.MADV_DONTNEED) != nil {
+	if im.bytes > 0 && !im.clear(in) {
 		return false
 	}
-	im.restore(in)
+	for _, p := range im.pieces {
+		copy(in.mem.buf[p.at:], p.bytes)
+	}
+	for i, g := range in.variables() {
+		g.Set(im.states[i])
+	}
 	return true
 }
 
-func (im *image) restore(in *instance) {
-	for i, g := range in.states {
-		g.Set(im.states[i])
+// clear drops all pages that the instance has written.
+func (im *image) clear(in *instance) bool {
+	if im.fd >= 0 && !in.mapped {
+		_, err := unix.MmapPtr(im.fd, 0, unsafe.Pointer(&in.mem.all[0]), uintptr(im.bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
+		in.mapped = err == nil
+		return in.mapped
 	}
+	return unix.Madvise(in.mem.buf, unix.MADV_DONTNEED) == nil
 }

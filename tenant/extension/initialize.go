@@ -19,13 +19,13 @@ func (nothing) Commit(*Changes) error { return nil }
 // later, if it has one.
 func (p *Pool) initialize(in *instance) error {
 	m := p.module
-	if !m.about.Metering.Restorable || !m.about.Initializes && !p.opts.Fresh {
+	if !m.about.Metering.Restorable || !m.about.Initializes && !p.opts.Fresh && !m.interrupted.Load() {
 		return p.runInitialize(in)
 	}
 	m.imaging.Lock()
 	defer m.imaging.Unlock()
-	if m.image != nil {
-		return m.image.apply(in)
+	if im := p.imageIfAny(); im != nil {
+		return im.apply(in)
 	}
 	if err := p.runInitialize(in); err != nil {
 		return err
@@ -34,8 +34,12 @@ func (p *Pool) initialize(in *instance) error {
 	if err != nil {
 		return err
 	}
-	m.image = im
-	return im.apply(in)
+	if in.task.private {
+		p.image.Store(im)
+	} else {
+		m.image.Store(im)
+	}
+	return nil
 }
 
 func (p *Pool) runInitialize(in *instance) error {
@@ -44,13 +48,31 @@ func (p *Pool) runInitialize(in *instance) error {
 	}
 	in.task.begin(in, &Invocation{Function: initializeName, Store: nothing{}, ReadOnly: true}, &p.limits)
 	defer in.task.end()
-	return in.run(initializeName)
+	return in.run(p.module.initialize)
 }
 
-func (m *Module) imageIfAny() *image {
-	m.imaging.Lock()
-	defer m.imaging.Unlock()
-	return m.image
+// imageIfAny is the module's, which pools of several tenants share, or the pool's own, if initialization has seen a
+// clock or random bytes: those are a tenant's.
+func (p *Pool) imageIfAny() *image {
+	if im := p.image.Load(); im != nil {
+		return im
+	}
+	return p.module.image.Load()
+}
+
+// reset brings an instance to where its first call began, whatever state it is in. It reports false if that is not
+// possible, and then the instance has to go.
+func (in *instance) reset() bool {
+	p := in.pool
+	if !p.module.about.Metering.Restorable {
+		return false
+	}
+	im := p.imageIfAny()
+	if im == nil {
+		p.module.interrupted.Store(true) // The next instance that is made leaves an image.
+		return false
+	}
+	return im.reset(in)
 }
 
 // seed is where random bytes of this pool begin.

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	functionPrefix = "ostro_fn_"
-	initializeName = "_initialize"
+	functionPrefix = meter.FunctionPrefix
+	initializeName = meter.InitializeName
+	areaName       = meter.AreaName
 	memoryName     = "memory"
 	nameMost       = 64
 )
@@ -71,6 +72,10 @@ func (d *Description) exports(m *wasm.Module) error {
 				return fmt.Errorf("its _initialize is %s and must be ()", got)
 			}
 			d.Initializes = true
+		case e.Name == areaName && e.Kind == wasm.KindFunc:
+			if got := typeText(m.TypeOf(e.Index)); got != "() -> i32" {
+				return fmt.Errorf("its ostro_area is %s and must be () -> i32", got)
+			}
 		case isFunction && e.Kind == wasm.KindFunc:
 			if err := checkFunction(name, m.TypeOf(e.Index)); err != nil {
 				return err

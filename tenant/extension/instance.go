@@ -15,19 +15,24 @@ import (
 	"github.com/ostrodb/ostro/tenant/extension/meter"
 )
 
-// instance is a module with memory of its own. It serves one call at a time, and only its pool's.
+// instance is a module with memory of its own. It serves one call at a time, and only its pool's. What every call
+// needs comes first, so that it is on few cache lines: where many tenants take turns, none of them are in the cache.
 type instance struct {
-	pool   *Pool
+	counts
+	fn    api.Function // the entry
+	stack [3]uint64    // its arguments: which function, fuel, stack; its results: the function's, fuel left
+	name  string       // of the function that was called last,
+	which uint64       // and its number
+	area  uint32       // where it is in memory; 0: there is none
+	pool  *Pool
+	task  Task
+
 	mod    api.Module
 	mem    memory
-	fuel   api.MutableGlobal
-	stack  api.MutableGlobal
+	mapped bool // the memory is the image's
 	states []api.MutableGlobal
-	fns    map[string]api.Function
 	chance *rand.ChaCha8
 	index  map[writeKey]int // of the call's writes
-	task   Task
-	ret    [1]uint64
 }
 
 // startContext is the context of an instantiation: a task, and the allocator that wazero looks for.
@@ -47,9 +52,9 @@ func taskOf(ctx context.Context) *Task {
 	return ctx.(*startContext).Task
 }
 
-// newInstance makes an instance and initializes it, or maps the image of one that was.
+// newInstance makes an instance and initializes it, or gives it the memory of one that was.
 func (p *Pool) newInstance() (in *instance, err error) {
-	in = &instance{pool: p, fns: map[string]api.Function{}, chance: p.chances()}
+	in = &instance{pool: p, counts: counts{first: true}}
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.Join(fmt.Errorf("cannot make an instance: %v", r), in.mem.err)
@@ -66,7 +71,10 @@ func (p *Pool) newInstance() (in *instance, err error) {
 	if in.mem.err != nil {
 		return in, in.mem.err
 	}
-	return in, p.initialize(in)
+	if err := p.initialize(in); err != nil {
+		return in, err
+	}
+	return in, in.findArea()
 }
 
 func (in *instance) instantiate() error {
@@ -75,7 +83,7 @@ func (in *instance) instantiate() error {
 	in.task.begin(in, &Invocation{Function: "(start)", Store: nothing{}, ReadOnly: true}, &p.limits)
 	defer in.task.end()
 	in.task.budget += in.task.granted
-	in.task.granted = 0
+	in.task.granted, in.task.held = 0, 0
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
 	ctx := &startContext{Task: &in.task, alloc: experimental.WithMemoryAllocator(context.Background(), &in.mem)}
 	mod, err := p.module.runtime.engine.InstantiateModule(ctx, p.module.compiled, config)
@@ -83,39 +91,48 @@ func (in *instance) instantiate() error {
 		return in.explain(err, "(start)")
 	}
 	in.mod = mod
-	in.fuel = mod.ExportedGlobal(meter.FuelExport).(api.MutableGlobal)
-	in.stack = mod.ExportedGlobal(meter.StackExport).(api.MutableGlobal)
-	for i := range p.module.about.Metering.States {
-		in.states = append(in.states, mod.ExportedGlobal(meter.StateExport+strconv.Itoa(i)).(api.MutableGlobal))
+	in.fn = mod.ExportedFunction(meter.EntryExport)
+	return nil
+}
+
+// choose makes a function the one that run calls, false if there is none of the name.
+func (in *instance) choose(name string) bool {
+	which, ok := in.pool.module.entries[name]
+	if ok {
+		in.name, in.which = name, which
+	}
+	return ok
+}
+
+// run calls a function by its number, within the budget of the task.
+func (in *instance) run(which uint64) error {
+	in.mem.short = nil
+	in.stack = [3]uint64{which, uint64(in.task.granted), uint64(in.pool.stackBytes)}
+	if err := in.fn.CallWithStack(&in.task, in.stack[:]); err != nil {
+		if in.task.cause == &abandoned {
+			return ErrAbandoned
+		}
+		return in.explain(err, in.task.inv.Function)
 	}
 	return nil
 }
 
-// run calls an exported function within the budget of the task.
-func (in *instance) run(export string) error {
-	fn := in.fns[export]
-	if fn == nil {
-		fn = in.mod.ExportedFunction(export)
-		in.fns[export] = fn
+// variables are the module's own.
+func (in *instance) variables() []api.MutableGlobal {
+	for i := len(in.states); i < in.pool.module.about.Metering.States; i++ {
+		in.states = append(in.states, in.mod.ExportedGlobal(meter.StateExport+strconv.Itoa(i)).(api.MutableGlobal))
 	}
-	in.mem.short = nil
-	in.fuel.Set(uint64(in.task.granted))
-	in.stack.Set(uint64(in.pool.stackBytes))
-	if err := fn.CallWithStack(&in.task, in.ret[:]); err != nil {
-		return in.explain(err, export)
-	}
-	return nil
+	return in.states
 }
 
 // explain says in the words of a caller why a guest ended.
-func (in *instance) explain(err error, export string) error {
-	name := strings.TrimPrefix(export, functionPrefix)
+func (in *instance) explain(err error, name string) error {
 	text, trace, _ := strings.Cut(err.Error(), "\nwasm stack trace:\n")
 	e := in.task.cause
 	switch {
 	case e != nil:
 		e = &CallError{Kind: e.Kind, Code: e.Code, Message: e.Message, Err: e.Err}
-	case in.stack != nil && int32(uint32(in.stack.Get())) < 0, strings.Contains(text, "stack overflow"):
+	case in.stackEnded(), strings.Contains(text, "stack overflow"):
 		e = &CallError{Kind: OutOfStack, Message: "called itself too deeply and used up its stack"}
 	case in.mem.short != nil:
 		e = &CallError{Kind: OverLimit, Message: "got no more memory and gave up: " + in.mem.short.Error(), Err: in.mem.short}
@@ -128,7 +145,12 @@ func (in *instance) explain(err error, export string) error {
 	return e
 }
 
-// folded is a trace with functions that call themselves told once.
+// stackEnded tells whether the module's count of its stack has gone below zero.
+func (in *instance) stackEnded() bool {
+	return in.mod != nil && int32(uint32(in.mod.ExportedGlobal(meter.StackExport).Get())) < 0
+}
+
+// folded is a trace with functions that call themselves told once, and without the entry.
 func folded(trace string) string {
 	var out []string
 	times := 0

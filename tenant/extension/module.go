@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 
@@ -17,10 +18,14 @@ type Module struct {
 	runtime  *Runtime
 	compiled wazero.CompiledModule
 	about    *Description
-	exports  map[string]string // names of functions, and of their exports
+	entries  map[string]uint64 // numbers of functions, by name
 
-	imaging sync.Mutex
-	image   *image // nil: there is none, or not yet
+	initialize  uint64 // its number
+	area        uint64 // the number of what tells where the area is
+	hasArea     bool
+	interrupted atomic.Bool // a call was ended in its middle: an image is worth its cost
+	imaging     sync.Mutex  // held by who makes an image
+	image       atomic.Pointer[image]
 }
 
 // RefusedError says why a module cannot be installed.
@@ -40,9 +45,17 @@ func (r *Runtime) Compile(ctx context.Context, code []byte, limits Limits) (*Mod
 	if err != nil {
 		return nil, &RefusedError{err}
 	}
-	m := &Module{runtime: r, compiled: compiled, about: about, exports: map[string]string{}}
-	for _, name := range about.Functions {
-		m.exports[name] = functionPrefix + name
+	m := &Module{runtime: r, compiled: compiled, about: about, entries: map[string]uint64{}}
+	for i, export := range about.Metering.Entries {
+		name, isFunction := strings.CutPrefix(export, functionPrefix)
+		switch {
+		case isFunction:
+			m.entries[name] = uint64(i)
+		case export == areaName:
+			m.area, m.hasArea = uint64(i), true
+		default:
+			m.initialize = uint64(i)
+		}
 	}
 	return m, nil
 }
@@ -64,10 +77,7 @@ func (m *Module) About() *Description { return m.about }
 func (m *Module) Close(ctx context.Context) error {
 	m.imaging.Lock()
 	defer m.imaging.Unlock()
-	if m.image != nil {
-		m.image.close()
-		m.image = nil
-	}
+	m.image.Swap(nil).close()
 	return m.compiled.Close(ctx)
 }
 

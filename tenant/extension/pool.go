@@ -2,8 +2,8 @@ package extension
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,34 +29,40 @@ type PoolOptions struct {
 // ErrBusy is a call for which there is no instance.
 var ErrBusy = errors.New("all instances of the function are busy: call it again later, or allow more of them")
 
-// ErrAbandoned is a trial that did not suffice. Nothing was applied.
-var ErrAbandoned = errors.New("the call needs more than a trial")
-
 // ErrClosed is a call of a function that was replaced or deleted.
 var ErrClosed = errors.New("the function was deleted or replaced")
 
 // Pool has the instances of one tenant's module. Its calls may run at the same time.
+//
+// An instance belongs to one call, or to the slot of a worker, or to the list. Whoever swaps it out of a slot owns it;
+// the list and all that counts is for who holds the lock. A worker that calls again and again finds its instance in its
+// slot, and takes no lock.
 type Pool struct {
 	module     *Module
 	opts       PoolOptions
 	limits     CallLimits
 	stackBytes int
+	slots      []slot // as many as a power of two
+	closed     atomic.Bool
+	last       atomic.Int64 // the latest time that was told
+	image      atomic.Pointer[image]
 
-	last    atomic.Int64 // the latest time that was told
 	mu      sync.Mutex
-	idle    []*instance
-	made    int // instances that are there, idle or not
+	idle    []*instance // beyond the slots
+	made    int         // instances that are there, idle or not
 	number  uint64
-	closed  bool
 	metrics Metrics
 }
 
-// Metrics count what a pool has done.
+// Metrics count what a pool has done. Calls that run now, and a few of those before them on the same instance, are
+// counted when they have ended.
 type Metrics struct {
 	Calls, Failures uint64
+	Abandoned       uint64 // of failures: trials that were given up
 	Fuel            uint64
 	HostCalls       uint64
 	Made, Reused    uint64 // instances
+	Reset           uint64 // instances that began anew after a call was ended in their middle
 	Instances, Idle int
 }
 
@@ -71,141 +77,20 @@ func (m *Module) NewPool(limits Limits, opts PoolOptions) (*Pool, error) {
 	if opts.Clock == nil {
 		opts.Clock = time.Now
 	}
-	return &Pool{module: m, opts: opts, limits: limits.Call, stackBytes: limits.Module.StackBytes}, nil
+	p := &Pool{module: m, opts: opts, limits: limits.Call, stackBytes: limits.Module.StackBytes}
+	p.slots = make([]slot, slotsFor(opts.Idle))
+	return p, nil
 }
 
-// Call runs a function to its end. Errors are a *CallError, ErrBusy or ErrClosed, or name a wrong invocation.
-func (p *Pool) Call(inv *Invocation) (Result, error) {
-	if n := argsLen(inv); n > p.limits.ArgumentBytes {
-		return Result{}, fmt.Errorf("arguments of %d bytes, and the limit is %d", n, p.limits.ArgumentBytes)
-	}
-	export, ok := p.module.exports[inv.Function]
-	if !ok {
-		return Result{}, p.module.lacks(inv.Function)
-	}
-	in, err := p.take()
-	if err != nil {
-		return Result{}, err
-	}
-	t := &in.task
-	t.begin(in, inv, &p.limits)
-	err = in.run(export)
-	if inv.Trial && isUnfinished(err) {
-		err = ErrAbandoned
-	}
-	if err == nil {
-		err = t.conclude(uint32(in.ret[0]))
-	}
-	res := t.result(err)
-	usable := err == nil || isReturned(err)
-	t.end()
-	p.put(in, usable, res, err)
-	return res, err
-}
+// slotsMost bounds what a pool costs by itself.
+const slotsMost = 16
 
-// isUnfinished tells of a call that may well end with more fuel, or where the store can wait.
-func isUnfinished(err error) bool {
-	var e *CallError
-	return errors.As(err, &e) && (e.Kind == OutOfFuel || errors.Is(e.Err, ErrAbandoned))
-}
-
-// isReturned tells of failures after which an instance is as good as before: the guest ended by itself.
-func isReturned(err error) bool {
-	var e *CallError
-	return errors.As(err, &e) && (e.Kind == Returned || e.Kind == NotCommitted)
-}
-
-// conclude applies the writes of a guest that has returned.
-func (t *Task) conclude(code uint32) error {
-	name := t.inv.Function
-	if code != 0 {
-		return &CallError{Kind: Returned, Function: name, Code: int32(code), Message: fmt.Sprintf("returned error code %d", int32(code))}
+func slotsFor(idle int) int {
+	n := 1
+	for n < runtime.GOMAXPROCS(0) && n < slotsMost && 2*n <= idle {
+		n *= 2
 	}
-	if len(t.changes.Writes) == 0 && len(t.changes.Reads) < 2 {
-		return nil
-	}
-	t.changes.Response = t.resp[t.respStart:]
-	if err := t.inv.Store.Commit(&t.changes); err != nil {
-		return &CallError{Kind: NotCommitted, Function: name, Message: "was not applied: " + err.Error(), Err: err}
-	}
-	return nil
-}
-
-func (t *Task) result(err error) Result {
-	res := Result{
-		HostCalls: t.hostCalls, Slices: t.slices, LogsLost: t.lost,
-		Reads: len(t.changes.Reads), Writes: len(t.changes.Writes),
-	}
-	start := t.limits.Fuel
-	if t.inv.Fuel > 0 {
-		start = t.inv.Fuel
-	}
-	// What a guest that was ended held in registers is not known: it is charged its whole slice.
-	res.Fuel = start - t.budget
-	if err == nil {
-		res.Fuel -= max(int64(t.in.fuel.Get()), 0)
-		res.Response = t.resp
-	}
-	return res
-}
-
-// take finds an idle instance or makes one.
-func (p *Pool) take() (*instance, error) {
-	p.mu.Lock()
-	if p.closed {
-		p.mu.Unlock()
-		return nil, ErrClosed
-	}
-	if n := len(p.idle); n > 0 {
-		in := p.idle[n-1]
-		p.idle = p.idle[:n-1]
-		p.metrics.Reused++
-		p.mu.Unlock()
-		return in, nil
-	}
-	if p.opts.Instances > 0 && p.made >= p.opts.Instances {
-		p.mu.Unlock()
-		return nil, ErrBusy
-	}
-	p.made++
-	p.metrics.Made++
-	p.mu.Unlock()
-	return p.make()
-}
-
-func (p *Pool) make() (*instance, error) {
-	in, err := p.newInstance()
-	if err != nil {
-		p.mu.Lock()
-		p.made--
-		p.mu.Unlock()
-	}
-	return in, err
-}
-
-// put takes an instance back after a call. One that was ended in the middle may hold anything: it goes.
-func (p *Pool) put(in *instance, usable bool, res Result, err error) {
-	if usable && p.opts.Fresh {
-		im := p.module.imageIfAny()
-		usable = im != nil && im.reset(in)
-	}
-	p.mu.Lock()
-	p.metrics.Calls++
-	p.metrics.Fuel += uint64(res.Fuel)
-	p.metrics.HostCalls += uint64(res.HostCalls)
-	if err != nil {
-		p.metrics.Failures++
-	}
-	keep := usable && !p.closed && len(p.idle) < p.opts.Idle && !p.scarce()
-	if keep {
-		p.idle = append(p.idle, in)
-	} else {
-		p.made--
-	}
-	p.mu.Unlock()
-	if !keep {
-		in.close()
-	}
+	return n
 }
 
 func (p *Pool) scarce() bool { return p.opts.Memory != nil && p.opts.Memory.Scarce() }
@@ -213,6 +98,7 @@ func (p *Pool) scarce() bool { return p.opts.Memory != nil && p.opts.Memory.Scar
 // Trim closes idle instances but so many.
 func (p *Pool) Trim(keep int) {
 	p.mu.Lock()
+	p.gather()
 	var gone []*instance
 	if n := len(p.idle); n > keep {
 		gone = append(gone, p.idle[:n-keep]...)
@@ -225,18 +111,38 @@ func (p *Pool) Trim(keep int) {
 	}
 }
 
+// Rest gives the memory of idle instances back to the system. They stay, and their next calls begin as first ones do.
+// It returns how many it was done for; of modules that cannot begin anew there are none.
+func (p *Pool) Rest() int {
+	p.mu.Lock()
+	p.gather()
+	all := p.idle
+	p.idle = nil
+	p.mu.Unlock()
+	rested := 0
+	for _, in := range all {
+		if in.first || in.reset() {
+			rested++
+		}
+		p.giveBack(in)
+	}
+	return rested
+}
+
 // Close ends the pool. Calls that run go on to their end.
 func (p *Pool) Close() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
+	p.closed.Store(true)
 	p.Trim(0)
+	p.module.imaging.Lock()
+	defer p.module.imaging.Unlock()
+	p.image.Swap(nil).close()
 }
 
 // Metrics are those of now.
 func (p *Pool) Metrics() Metrics {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.gather()
 	m := p.metrics
 	m.Instances, m.Idle = p.made, len(p.idle)
 	return m
@@ -277,7 +183,7 @@ func (p *Pool) Warm(n int) error {
 		}
 	}()
 	for range min(n, p.opts.Idle) {
-		in, err := p.take()
+		in, err := p.take(&p.slots[0])
 		if err != nil {
 			return err
 		}
@@ -288,11 +194,11 @@ func (p *Pool) Warm(n int) error {
 
 func (p *Pool) giveBack(in *instance) {
 	p.mu.Lock()
-	keep := !p.closed
+	keep := !p.closed.Load()
 	if keep {
 		p.idle = append(p.idle, in)
 	} else {
-		p.made--
+		p.forget(in)
 	}
 	p.mu.Unlock()
 	if !keep {

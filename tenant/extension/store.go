@@ -15,7 +15,7 @@ const (
 	NoSuchTable Status = -5
 	Full        Status = -6
 
-	// Later is for trials: the store cannot answer without waiting. No guest sees it.
+	// Later is for the host only: the store would have to wait, and the call is a trial. It ends with ErrAbandoned.
 	Later Status = 1
 )
 
@@ -33,6 +33,12 @@ type Store interface {
 	// have changed. Keys and values are the store's from then on. A call that wrote nothing comes here, too, if it has read
 	// more than one key: what it read must have been there at one moment.
 	Commit(c *Changes) error
+}
+
+// Placed is a Store of which not everything is here. It is asked before a write of a key is collected: what is not OK
+// the function gets instead.
+type Placed interface {
+	Place(table uint32, key []byte) Status
 }
 
 // Value is what Get found.

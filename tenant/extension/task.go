@@ -27,7 +27,7 @@ type Turns interface {
 
 var _ Turns = (*sched.Turn)(nil)
 
-// Invocation is one call of a function.
+// Invocation is one call of a function. Whoever calls often keeps one and uses it again.
 type Invocation struct {
 	Function string
 	Keys     [][]byte
@@ -38,9 +38,8 @@ type Invocation struct {
 	Log      func(level int, line []byte) // nil: lines are dropped; a line is valid during the call
 	Into     []byte                       // what the response is appended to
 	Fuel     int64                        // 0: what the limits say
-	// Trial is a first attempt with little fuel, which ends with ErrAbandoned if that or the store does not suffice.
-	Trial  bool
-	Worker int // who calls; each has a warm instance of its own
+	Worker   int                          // who calls: a worker finds the instance warm that it used last
+	Trial    bool                         // the call is given up with ErrAbandoned if its fuel ends, or the store says Later
 }
 
 // Result is what a call gave.
@@ -62,21 +61,28 @@ type Task struct {
 
 	budget    int64 // fuel that was not given out in slices yet
 	granted   int64
+	held      int64 // of granted: what was given out last, so what the guest has at most
 	hostCalls int64
-	slices    int
-	cause     *CallError
-
+	argsLen   int
 	resp      []byte
 	respStart int
+	changes   Changes
+	names     []byte // keys of reads
+
+	slices    int
+	cause     *CallError
 	views     [][]byte
 	viewBytes int
 	buffers   []buffer
-	changes   Changes
-	names     []byte // keys of reads
 	wroteSum  int
 	logged    int
 	lost      int
+	private   bool   // has seen the tenant's clock or random bytes
+	lines     []byte // logged by a trial: a byte of level, two of length, the line
 }
+
+// abandoned is the cause of a trial's end that leaves no trace.
+var abandoned = CallError{Kind: Killed, Message: "was given up"}
 
 // buffer is a value that is being made.
 type buffer struct {
@@ -107,9 +113,11 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.budget = max(t.budget-callUnits, 0)
 	t.granted = min(limits.Slice, t.budget)
 	t.budget -= t.granted
+	t.held = t.granted
 	t.hostCalls, t.slices, t.cause = 0, 0, nil
 	t.resp, t.respStart = inv.Into, len(inv.Into)
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
+	t.private = false
 }
 
 // callUnits is the fuel that a call costs by itself.
@@ -120,31 +128,31 @@ const keptBytes = 64 << 10
 
 // end forgets what the call left, and keeps small buffers.
 func (t *Task) end() {
-	clear(t.views)
-	clear(t.buffers)
-	clear(t.changes.Reads)
-	clear(t.changes.Writes)
-	t.views, t.buffers = t.views[:0], t.buffers[:0]
-	t.changes.Reads, t.changes.Writes = t.changes.Reads[:0], t.changes.Writes[:0]
-	t.names = t.names[:0]
+	t.resp, t.inv, t.cause, t.changes.Response = nil, nil, nil, nil
+	if len(t.changes.Reads) > 0 {
+		clear(t.changes.Reads)
+		t.changes.Reads = t.changes.Reads[:0]
+		t.names = t.names[:0]
+	}
+	if len(t.views) > 0 || len(t.buffers) > 0 || len(t.changes.Writes) > 0 {
+		clear(t.views)
+		clear(t.buffers)
+		clear(t.changes.Writes)
+		t.views, t.buffers, t.changes.Writes = t.views[:0], t.buffers[:0], t.changes.Writes[:0]
+	}
 	if cap(t.names) > keptBytes {
 		t.names = nil
 	}
 	if cap(t.changes.Reads) > 1024 || cap(t.changes.Writes) > 1024 || cap(t.views) > 1024 {
 		t.changes, t.views, t.buffers = Changes{}, nil, nil
 	}
-	t.resp, t.inv, t.changes.Response = nil, nil, nil
+	t.lines = nil
 }
 
 // stop ends the guest from within a host call.
 func (t *Task) stop(e *CallError) {
 	t.cause = e
 	panic(e)
-}
-
-// abandon ends a guest whose store could not answer.
-func (t *Task) abandon() {
-	t.stop(&CallError{Kind: Broken, Message: "needs what is not at hand", Err: ErrAbandoned})
 }
 
 func (t *Task) misuse(message string) { t.stop(&CallError{Kind: Misused, Message: message}) }
@@ -154,15 +162,17 @@ func (t *Task) over(message string) { t.stop(&CallError{Kind: OverLimit, Message
 // slice gives a guest that has used up its slice the next one, after others had their turn.
 func (t *Task) slice(left int64) int64 {
 	t.slices++
-	if !t.inv.Trial {
-		t.yield(SliceEnd)
+	if t.budget < -left && t.inv.Trial {
+		t.abandon()
 	}
+	t.yield(SliceEnd)
 	if t.budget < -left {
-		t.stop(&CallError{Kind: OutOfFuel, Message: "used up its fuel"})
+		t.outOfFuel()
 	}
 	grant := min(t.limits.Slice-left, t.budget)
 	t.budget -= grant
 	t.granted += grant
+	t.held = left + grant
 	return left + grant
 }
 
@@ -178,12 +188,30 @@ func (t *Task) yield(why Reason) {
 	}
 }
 
-// spend charges for what the host does.
+// spend charges for what the host does. What was given out is the guest's: if nothing else is left, as much is owed as
+// the guest may still have, and due when it has used that up.
 func (t *Task) spend(units int64) {
-	if t.budget -= units; t.budget < 0 {
+	if t.budget -= units; t.budget < -t.held {
 		t.budget = 0
-		t.stop(&CallError{Kind: OutOfFuel, Message: "used up its fuel"})
+		t.outOfFuel()
 	}
+}
+
+func (t *Task) outOfFuel() {
+	if t.inv.Trial {
+		t.abandon()
+	}
+	t.stop(&CallError{Kind: OutOfFuel, Message: "used up its fuel"})
+}
+
+func (t *Task) abandon() { t.stop(&abandoned) }
+
+// later ends a call whose store cannot answer without waiting.
+func (t *Task) later() {
+	if t.inv.Trial {
+		t.abandon()
+	}
+	t.stop(&CallError{Kind: Broken, Message: "found a store that would not wait"})
 }
 
 // enter counts a host call.

@@ -89,7 +89,7 @@ func wasiClockRes(t *Task, stack []uint64) {
 // wasiClockTime: clock, precision, where the result goes. All clocks are the tenant's.
 func wasiClockTime(t *Task, stack []uint64) {
 	t.enter()
-	binary.LittleEndian.PutUint64(t.bytes(stack[2], 8), uint64(t.in.pool.now()))
+	binary.LittleEndian.PutUint64(t.bytes(stack[2], 8), uint64(t.now()))
 	stack[0] = wasiOK
 }
 

@@ -8,13 +8,22 @@ type lane struct {
 	at    *worker
 	next  *lane // in the ring
 
-	linked bool // in the worker's ring
-	aside  bool // its turns wait for something else than the worker
+	linked bool  // in the worker's ring
+	aside  aside // its turns wait for something else than the worker
 	turns  int
 	fresh  list // turns that have not begun
 	begun  list // others
 	last   bool // the last turn was a fresh one
 }
+
+// aside is why a lane's turns cannot be taken.
+type aside byte
+
+const (
+	no      aside = iota
+	forTime       // the tenant has used up its part of the CPU
+	forRoom       // none has begun, and too many others have
+)
 
 // list is a queue of turns.
 type list struct{ first, last *Turn }
@@ -51,7 +60,7 @@ func (l *lane) pop(now int64) *Turn {
 	t := l.late(now)
 	if t == nil {
 		if pause := l.share.pause(now); pause > 0 {
-			l.setAside()
+			l.aside = forTime
 			l.share.throttled.Add(1)
 			l.at.crew.s.counts.throttled.Add(1)
 			time.AfterFunc(time.Duration(l.patience(now, pause)), l.release)
@@ -95,25 +104,23 @@ func (l *lane) choose() *Turn {
 	if l.begun.first != nil {
 		return l.begun.pop()
 	}
-	l.setAside()
+	l.aside = forRoom
 	l.share.held.Add(1)
 	// One that ended before it could see this has left room.
 	if l.share.begin() {
 		l.share.held.Add(-1)
-		l.aside = false
+		l.aside = no
 		return l.fresh.pop()
 	}
 	return nil
 }
 
-func (l *lane) setAside() { l.aside = true }
-
 // release lets the lane's turns be taken again.
 func (l *lane) release() {
 	l.at.mu.Lock()
-	back := l.aside
+	back := l.aside != no
 	if back {
-		l.aside = false
+		l.aside = no
 		if l.turns > 0 {
 			l.at.link(l)
 		}

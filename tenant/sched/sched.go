@@ -48,7 +48,7 @@ type Options struct {
 	// NoLocality lets turns of a tenant begin at any worker.
 	NoLocality bool
 
-	// Quantum is how long a turn runs, at store calls, before it makes way for another: 50 us.
+	// Quantum is how long a turn runs before it makes way for another, unless it asks to: 50 us.
 	Quantum time.Duration
 	// LongAfter is how long a turn runs, in all, before it is a long one: 2 ms.
 	LongAfter time.Duration

@@ -36,7 +36,7 @@ const (
 	displaced             // its worker was taken away
 )
 
-// storeUses is how many uses of the store count as a slice, since they do not all use up fuel.
+// storeUses is after how many uses of the store a turn looks at the clock although nobody waits.
 const storeUses = 64
 
 // Err says why the turn is to end; nil: it may go on. A function that finds an error when it begins only has to tell its caller.
@@ -64,7 +64,7 @@ func (t *Turn) Share() *Share { return t.share }
 
 // Yield lets others run, and returns when it is this one's turn again. After an error it must come to its end.
 func (t *Turn) Yield(why Reason) error {
-	if why == StoreUse && t.brief() {
+	if why != Asked && t.brief(why) {
 		return nil
 	}
 	now := t.s.now()
@@ -84,15 +84,17 @@ func (t *Turn) Yield(why Reason) error {
 	return t.Err()
 }
 
-// brief tells that a use of the store is no reason to do anything.
-func (t *Turn) brief() bool {
+// brief tells that there is no reason to do anything: the turn runs for less than a quantum, or nobody else wants to.
+func (t *Turn) brief(why Reason) bool {
 	if t.flags.Load() != 0 {
 		return false
 	}
-	if t.uses++; t.uses%storeUses == 0 {
-		return false
+	if why == StoreUse {
+		if t.uses++; t.uses%storeUses != 0 && !t.crew.wanted(t.worker) {
+			return true
+		}
 	}
-	return !t.crew.wanted(t.worker) || t.s.now()-t.since < int64(t.s.opts.Quantum)
+	return t.s.now()-t.since < int64(t.s.opts.Quantum)
 }
 
 // stays tells that the turn may go on where it is.

@@ -25,6 +25,9 @@ func (w *watch) ring() {
 	}
 }
 
+// longestLook is how long the watchdog looks away at most: it also finds turns that are late.
+const longestLook = 10 * time.Millisecond
+
 // guard is the watchdog: it looks after turns that do not come back. It is the last to go.
 func (s *Scheduler) guard() {
 	defer s.ended.Done()
@@ -35,7 +38,7 @@ func (s *Scheduler) guard() {
 		}
 		s.watch.asleep.Store(false)
 		for s.active() {
-			time.Sleep(s.opts.StuckAfter / 3)
+			time.Sleep(min(s.opts.StuckAfter/3, longestLook))
 			s.look(s.now())
 		}
 	}

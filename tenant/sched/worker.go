@@ -50,8 +50,11 @@ func (w *worker) add(t *Turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.push(t)
+	if l.aside == forRoom && t.runner != nil {
+		l.aside = no // It has begun, and needs no room.
+	}
 	switch {
-	case l.aside:
+	case l.aside != no:
 	case l.linked:
 		w.count(1)
 	default:

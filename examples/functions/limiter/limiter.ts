@@ -13,6 +13,7 @@
 // nanoseconds: RATE times nanoseconds are billionths of tokens, so nothing is ever
 // rounded. Time is the tenant's clock, which never goes back.
 import * as ostro from "../../../sdk/as/ostro";
+export { ostro_area } from "../../../sdk/as/ostro";
 
 const WHOLE: i64 = 1_000_000_000;
 

@@ -1,7 +1,7 @@
 use core::ops::Deref;
 
 use crate::number::u32_at;
-use crate::{abi, decimal, memory, parse_i64, Error, Result, Table};
+use crate::{abi, area, decimal, memory, parse_i64, Error, Result, Table};
 
 /// One invocation: what it was given, the store, the response.
 ///
@@ -40,6 +40,9 @@ impl Call {
     #[doc(hidden)]
     pub unsafe fn begin() -> Call {
         memory::reset();
+        if let Some(block) = area::args() {
+            return Call { default: Table::new(0), block };
+        }
         let (buf, cap) = memory::free();
         let len = abi::args(buf, cap);
         let block = memory::keep(len);
@@ -127,7 +130,7 @@ impl Call {
 
     /// Appends to the response.
     pub fn resp(&self, piece: &[u8]) {
-        unsafe { abi::resp(piece.as_ptr(), piece.len()) };
+        area::resp(piece);
     }
 
     /// Appends a number in decimal digits.

@@ -35,6 +35,7 @@
 #![warn(missing_docs)]
 
 mod abi;
+mod area;
 mod buffer;
 mod call;
 mod error;

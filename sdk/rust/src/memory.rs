@@ -15,8 +15,9 @@ struct Arena {
     end: usize,
 }
 
-// A module has one thread, and nothing below calls back into itself.
-static mut ARENA: Arena = Arena { base: 0, next: 0, end: 0 };
+// A module has one thread, and nothing below calls back into itself. It has nothing
+// at first, at a place other than null, for slices of no length begin there, too.
+static mut ARENA: Arena = Arena { base: 8, next: 8, end: 8 };
 
 /// Frees all memory of the calls before.
 ///

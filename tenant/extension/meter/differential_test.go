@@ -150,12 +150,20 @@ func compareAll(tb testing.TB, plain []byte, r *rand.Rand) int {
 			if def == nil {
 				break
 			}
-			for range 3 {
+			for range callsEach() {
 				calls += p.compareOne(tb, fn, def.Definition(), slice, r)
 			}
 		}
 	}
 	return calls
+}
+
+// callsEach is how often each function is called: compiling takes longer than calls, so that a long run makes many.
+func callsEach() int {
+	if *modules > 0 {
+		return 25
+	}
+	return 3
 }
 
 func (p *pair) compareOne(tb testing.TB, fn string, def api.FunctionDefinition, slice int64, r *rand.Rand) int {
@@ -249,8 +257,12 @@ func TestMeteredModulesDoWhatTheyDidBefore(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	t.Logf("-seed %d", seed)
-	calls := 0
+	calls, told := 0, time.Now()
 	for i := range uint64(n) {
+		if time.Since(told) > time.Minute {
+			told = time.Now()
+			fmt.Printf("-seed %d: %d of %d modules, %d calls\n", seed, i, n, calls)
+		}
 		ok := t.Run(fmt.Sprint("seed=", seed+i), func(t *testing.T) {
 			calls += compareAll(t, makeModule(seed+i), rand.New(rand.NewPCG(seed+i, 2)))
 		})
@@ -258,7 +270,7 @@ func TestMeteredModulesDoWhatTheyDidBefore(t *testing.T) {
 			t.Fatalf("repeat it with -args -seed %d -modules 1", seed+i)
 		}
 	}
-	t.Logf("%d modules, %d calls", n, calls)
+	fmt.Printf("-seed %d: %d modules, %d calls, metered as not\n", seed, n, calls)
 }
 
 // FuzzMeteredModules is the same, for as long as one likes.

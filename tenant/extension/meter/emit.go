@@ -177,8 +177,11 @@ func (e *emitter) instr(in *wasm.Instr) {
 			e.with(wasm.Br, uint64(e.depth))
 			return
 		}
-	case wasm.Call, wasm.RefFunc:
+	case wasm.Call:
 		in.A = e.moved(in.A)
+	case wasm.RefFunc:
+		e.global(wasm.GlobalGet, e.refs[in.A])
+		return
 	case wasm.MemoryCopy:
 		e.call(e.copy)
 		return

@@ -18,6 +18,14 @@ const (
 	FuelExport  = "ostro:fuel"
 	StackExport = "ostro:stack"
 	StateExport = "ostro:g" // and a number: the module's own variables
+	EntryExport = "ostro:call"
+)
+
+// Names of exports that the host calls, by the entry.
+const (
+	FunctionPrefix = "ostro_fn_"   // () -> i32
+	InitializeName = "_initialize" // ()
+	AreaName       = "ostro_area"  // () -> i32
 )
 
 // Result is a rewritten module and what is known about it.
@@ -38,6 +46,8 @@ type Report struct {
 	BytesAfter  int  //
 	States      int  // exported variables of the module's own
 	Restorable  bool // memory and variables are all the state that an instance has
+
+	Entries []string `json:"-"` // exports that the entry calls, by number
 }
 
 // Rewrite returns the module with its metering. It refuses what exceeds the limits.

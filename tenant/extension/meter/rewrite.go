@@ -10,8 +10,8 @@ import (
 // rewriter adds, behind all that the module has:
 //
 //	import   ostro.:slice (i64) -> i64   gives fuel, or does not return
-//	globals  fuel i64, stack i32
-//	functions that charge for bulk operations, and draw fuel
+//	globals  fuel i64, stack i32, and one for each function that code refers to
+//	functions that charge for bulk operations, and draw fuel; the entry
 //
 // The import moves all own functions up by one.
 type rewriter struct {
@@ -21,8 +21,9 @@ type rewriter struct {
 	oldBase int // imported functions before
 	report  Report
 
-	fuel, stack uint32 // globals
-	slice       uint32 // functions
+	fuel, stack uint32            // globals
+	refs        map[uint64]uint32 // globals that hold functions
+	slice       uint32            // functions
 	helpers
 }
 
@@ -39,6 +40,9 @@ func (w *rewriter) rewrite() error {
 	w.slice = m.AddImport(HostModule, SliceImport, m.AddType(wasm.FuncType{Params: []byte{wasm.I64}, Results: []byte{wasm.I64}}))
 	w.shiftIndices()
 	w.addHelpers()
+	if err := w.addEntry(); err != nil {
+		return err
+	}
 	for i := range own {
 		if err := w.rewriteFunction(i); err != nil {
 			return fmt.Errorf("function %d: %w", i+w.oldBase, err)
@@ -82,6 +86,20 @@ func (w *rewriter) exportState() {
 func (w *rewriter) addGlobals() {
 	w.fuel = w.addGlobal(wasm.I64, wasm.I64Const, 0, FuelExport)
 	w.stack = w.addGlobal(wasm.I32, wasm.I32Const, int64(w.l.StackBytes), StackExport)
+	w.addRefs()
+}
+
+// addRefs adds globals from which code takes what it took by ref.func. The engine makes a new reference each time that
+// one is executed, and keeps it as long as the instance: a loop of them would fill the host's memory.
+func (w *rewriter) addRefs() {
+	w.refs = map[uint64]uint32{}
+	for _, fn := range w.f.named {
+		w.refs[uint64(fn)] = uint32(w.m.NumGlobals())
+		w.m.Globals = append(w.m.Globals, wasm.Global{
+			GlobalType: wasm.GlobalType{Type: wasm.FuncRef},
+			Init:       wasm.Const{Instr: wasm.Instr{Op: wasm.RefFunc, A: uint64(fn)}},
+		})
+	}
 }
 
 func (w *rewriter) addGlobal(typ byte, op wasm.Op, value int64, name string) uint32 {

@@ -2,6 +2,8 @@ package meter
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/ostrodb/ostro/tenant/extension/wasm"
 )
@@ -28,12 +30,14 @@ type facts struct {
 	infos    []info
 	mutates  bool     // tables or segments change while it runs
 	referred []uint32 // own functions that calls by table can reach
+	named    []uint32 // functions that code names by ref.func, each once
 }
 
 // survey reads all code once.
 func survey(m *wasm.Module, l Limits) (*facts, error) {
 	f := &facts{infos: make([]info, len(m.Code))}
 	referred := make([]bool, len(m.Code))
+	declared, named := declaredFuncs(m), map[uint32]bool{}
 	refer := func(fn uint64) {
 		if own := int(fn) - m.ImportedFuncs(); own >= 0 {
 			referred[own] = true
@@ -53,7 +57,11 @@ func survey(m *wasm.Module, l Limits) (*facts, error) {
 	}
 	squares := 0
 	for own := range m.Code {
-		if err := f.surveyOne(m, own, refer); err != nil {
+		name := func(fn uint64) {
+			refer(fn)
+			named[uint32(fn)] = true
+		}
+		if err := f.surveyOne(m, own, name); err != nil {
 			return nil, err
 		}
 		blocks := f.infos[own].blocks
@@ -74,9 +82,42 @@ func survey(m *wasm.Module, l Limits) (*facts, error) {
 			f.referred = append(f.referred, uint32(own))
 		}
 	}
+	f.named = slices.Sorted(maps.Keys(named))
+	if err := within("functions that code refers to", len(f.named), l.Globals); err != nil {
+		return nil, err
+	}
+	for _, fn := range f.named {
+		if !declared[fn] {
+			return nil, refuse("the module refers to function %d, which it does not declare", fn)
+		}
+	}
 	f.callGraph(m, l)
 	f.findSmall()
 	return f, nil
+}
+
+// declaredFuncs are those that code may name: they occur in segments, in globals or in exports.
+func declaredFuncs(m *wasm.Module) map[uint32]bool {
+	all := map[uint32]bool{}
+	add := func(c *wasm.Const) {
+		if c.Instr.Op == wasm.RefFunc {
+			all[uint32(c.Instr.A)] = true
+		}
+	}
+	for i := range m.Elems {
+		for j := range m.Elems[i].Init {
+			add(&m.Elems[i].Init[j])
+		}
+	}
+	for i := range m.Globals {
+		add(&m.Globals[i].Init)
+	}
+	for _, e := range m.Exports {
+		if e.Kind == wasm.KindFunc {
+			all[e.Index] = true
+		}
+	}
+	return all
 }
 
 func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64)) error {

@@ -1,0 +1,77 @@
+package extension
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// A module can have an area: six numbers of 32 bits in its memory, where arguments are put before it is called, and a
+// response is left when it has returned, so that neither takes a call of the host.
+//
+//	args_ptr  args_cap  args_len  resp_ptr  resp_cap  resp_len
+//
+// Pointers and capacities are the guest's, read anew by every call and believed no further than its memory goes.
+const areaBytes = 24
+
+// errArea is an instance that says its area is where it has no memory.
+var errArea = errors.New("its ostro_area is outside of its memory")
+
+// findArea asks a new instance where its area is.
+func (in *instance) findArea() error {
+	m := in.pool.module
+	if !m.hasArea {
+		return nil
+	}
+	in.task.begin(in, &Invocation{Function: areaName, Store: nothing{}, ReadOnly: true}, &in.pool.limits)
+	defer in.task.end()
+	if err := in.run(m.area); err != nil {
+		return err
+	}
+	in.area = uint32(in.stack[0])
+	if _, ok := in.mem.at(in.area, areaBytes); !ok || in.area == 0 {
+		return errArea
+	}
+	return nil
+}
+
+// place puts the arguments where the guest looks for them; if there is no room it finds only their length.
+func (t *Task) place() {
+	mem := &t.in.mem
+	area, ok := mem.at(t.in.area, areaBytes)
+	if !ok {
+		return
+	}
+	binary.LittleEndian.PutUint32(area[8:], uint32(t.argsLen))
+	binary.LittleEndian.PutUint32(area[20:], 0)
+	ptr, size := binary.LittleEndian.Uint32(area), binary.LittleEndian.Uint32(area[4:])
+	if uint32(t.argsLen) > size {
+		return
+	}
+	if buf, ok := mem.at(ptr, uint32(t.argsLen)); ok {
+		t.budget -= int64(t.argsLen / 16)
+		putArgs(buf, t.inv)
+	}
+}
+
+// fetch appends what the guest has left to the response, or says why not.
+func (t *Task) fetch() error {
+	mem := &t.in.mem
+	area, ok := mem.at(t.in.area, areaBytes)
+	if !ok {
+		return nil
+	}
+	n := binary.LittleEndian.Uint32(area[20:])
+	if n == 0 {
+		return nil
+	}
+	b, ok := mem.at(binary.LittleEndian.Uint32(area[12:]), n)
+	switch {
+	case !ok || n > binary.LittleEndian.Uint32(area[16:]):
+		return &CallError{Kind: Misused, Function: t.inv.Function, Message: "left a response in memory that it does not have"}
+	case len(t.resp)-t.respStart+len(b) > t.limits.ResponseBytes:
+		return &CallError{Kind: OverLimit, Function: t.inv.Function, Message: "gave too long a response"}
+	}
+	t.budget -= int64(n / 16)
+	t.resp = append(t.resp, b...)
+	return nil
+}

@@ -1,0 +1,107 @@
+package extension
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrAbandoned is a trial that was given up: it did not end within its fuel, or the store could not answer without
+// waiting. Nothing was applied and no line was logged; call the function again, with time.
+var ErrAbandoned = errors.New("the function takes longer than a first attempt may: call it again with its whole budget")
+
+// Call runs a function to its end. Errors are a *CallError, ErrAbandoned, ErrBusy or ErrClosed, or name a wrong
+// invocation.
+func (p *Pool) Call(inv *Invocation) (Result, error) {
+	size := argsLen(inv)
+	if size > p.limits.ArgumentBytes {
+		return Result{}, fmt.Errorf("arguments of %d bytes, and the limit is %d", size, p.limits.ArgumentBytes)
+	}
+	s := p.slotOf(inv.Worker)
+	in, err := p.take(s)
+	if err != nil {
+		return Result{}, err
+	}
+	if in.name != inv.Function && !in.choose(inv.Function) {
+		p.put(s, in, true)
+		return Result{}, p.module.lacks(inv.Function)
+	}
+	t := &in.task
+	t.begin(in, inv, &p.limits)
+	t.argsLen = size
+	if in.area != 0 {
+		t.place()
+	}
+	err = in.run(in.which)
+	if err == nil && in.area != 0 {
+		err = t.fetch()
+	}
+	if err == nil {
+		err = t.conclude(uint32(in.stack[0]))
+	}
+	res := t.result(err)
+	in.calls++
+	in.burnt += uint64(res.Fuel)
+	in.hostCalls += uint64(res.HostCalls)
+	usable := true
+	if err != nil {
+		usable = in.failed(err)
+	} else if t.lines != nil {
+		t.tell()
+	}
+	t.end()
+	if usable && p.opts.Fresh {
+		usable = in.reset()
+	}
+	p.put(s, in, usable)
+	return res, err
+}
+
+// failed counts a failure, and tells whether the instance can go on: the guest ended by itself, or could begin anew.
+func (in *instance) failed(err error) bool {
+	in.failures++
+	if err == ErrAbandoned {
+		in.abandoned++
+		if !in.reset() {
+			return false
+		}
+		in.resets++
+		return true
+	}
+	in.task.tell()
+	var e *CallError
+	return errors.As(err, &e) && (e.Kind == Returned || e.Kind == NotCommitted)
+}
+
+// conclude applies the writes of a guest that has returned.
+func (t *Task) conclude(code uint32) error {
+	if code == 0 && len(t.changes.Writes) == 0 && len(t.changes.Reads) < 2 {
+		return nil
+	}
+	name := t.inv.Function
+	if code != 0 {
+		return &CallError{Kind: Returned, Function: name, Code: int32(code), Message: fmt.Sprintf("returned error code %d", int32(code))}
+	}
+	t.changes.Response = t.resp[t.respStart:]
+	if err := t.inv.Store.Commit(&t.changes); err != nil {
+		return &CallError{Kind: NotCommitted, Function: name, Message: "was not applied: " + err.Error(), Err: err}
+	}
+	return nil
+}
+
+func (t *Task) result(err error) Result {
+	res := Result{
+		HostCalls: t.hostCalls, Slices: t.slices, LogsLost: t.lost,
+		Reads: len(t.changes.Reads), Writes: len(t.changes.Writes),
+	}
+	start := t.limits.Fuel
+	if t.inv.Fuel > 0 {
+		start = t.inv.Fuel
+	}
+	// What a guest that was ended held in registers is not known: it is charged its whole slice.
+	res.Fuel = start - t.budget
+	if err == nil {
+		res.Fuel -= max(int64(t.in.stack[1]), 0)
+		res.Response = t.resp
+	}
+	return res
+}

@@ -1,0 +1,161 @@
+package extension_test
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/extension/local"
+)
+
+// coldStore cannot answer at once for one key.
+type coldStore struct {
+	*local.Store
+	cold string
+}
+
+func (s coldStore) Get(table uint32, key, buf []byte) (extension.Value, extension.Status) {
+	if string(key) == s.cold {
+		return extension.Value{}, extension.Later
+	}
+	return s.Store.Get(table, key, buf)
+}
+
+func trial(fn, key string, s extension.Store, args ...string) *extension.Invocation {
+	inv := &extension.Invocation{Function: fn, Keys: [][]byte{[]byte(key)}, Store: s, Trial: true, Fuel: 20_000}
+	for _, a := range args {
+		inv.Args = append(inv.Args, []byte(a))
+	}
+	return inv
+}
+
+func TestATrialThatIsLongerThanItsFuelIsAbandonedAndLeavesNothing(t *testing.T) {
+	p := newPool(t, "work", extension.PoolOptions{})
+	s := local.New(nil)
+	for range 5 {
+		call(t, p, s, "state", "k")
+		if _, err := p.Call(trial("transfer", "k", s, "loop")); err != extension.ErrAbandoned {
+			t.Fatalf("%v", err)
+		}
+		if got := call(t, p, s, "state", "k"); got != u32(1) {
+			t.Fatalf("memory is not as it was at the beginning: %q", got)
+		}
+		if got := valueOf(s, "a"); got != "(absent)" {
+			t.Fatalf("it left %q", got)
+		}
+	}
+	m := p.Metrics()
+	if m.Abandoned != 5 || m.Made > 2 || m.Reset < 4 {
+		t.Fatalf("%+v: the second instance, and it alone, should serve all but the first", m)
+	}
+}
+
+func TestATrialThatEndsInTimeIsACallLikeAnyOther(t *testing.T) {
+	p := newPool(t, "work", extension.PoolOptions{})
+	s := storeOf(t, "k=v")
+	res, err := p.Call(trial("get", "k", s))
+	if err != nil || string(res.Response) != "v" {
+		t.Fatalf("%q, %v", res.Response, err)
+	}
+	if _, err := p.Call(trial("transfer", "k", s, "x")); err != nil || valueOf(s, "a") != "1" {
+		t.Fatalf("%v, %q", err, valueOf(s, "a"))
+	}
+}
+
+func TestAStoreThatWouldWaitEndsATrial(t *testing.T) {
+	p := newPool(t, "work", extension.PoolOptions{})
+	s := coldStore{storeOf(t, "k=v", "list=key00001key00002", "key00001=12345678"), "key00002"}
+	if _, err := p.Call(trial("get", "key00002", s)); err != extension.ErrAbandoned {
+		t.Fatalf("%v", err)
+	}
+	if _, err := p.Call(trial("aggregate", "list", s)); err != extension.ErrAbandoned {
+		t.Fatalf("%v", err)
+	}
+	if _, err := p.Call(trial("multiget", "k", s, "key00002")); err != extension.ErrAbandoned {
+		t.Fatalf("%v", err)
+	}
+	whole := trial("get", "key00002", s)
+	whole.Trial = false
+	_, err := p.Call(whole)
+	wantKind(t, err, extension.Broken)
+}
+
+func TestLinesOfATrialAreToldWhenItHasEndedAndNeverOfOneThatWasAbandoned(t *testing.T) {
+	p := newPool(t, "work", extension.PoolOptions{})
+	var got []string
+	inv := trial("clock", "k", local.New(nil))
+	inv.Log = func(level int, line []byte) { got = append(got, string(line)) }
+	if _, err := p.Call(inv); err != nil || !slices.Equal(got, []string{"hello"}) {
+		t.Fatalf("%q, %v", got, err)
+	}
+	got = nil
+	inv = trial("logflood", "k", local.New(nil))
+	inv.Log = func(level int, line []byte) { got = append(got, string(line)) }
+	if _, err := newPool(t, "hostile", extension.PoolOptions{}).Call(inv); err != extension.ErrAbandoned || got != nil {
+		t.Fatalf("%d lines, %v", len(got), err)
+	}
+}
+
+func TestWorkersKeepTheirInstancesAndStealIdleOnes(t *testing.T) {
+	p := newPool(t, "work", extension.PoolOptions{Instances: 1})
+	s := local.New(nil)
+	for worker := range 8 {
+		inv := &extension.Invocation{Function: "state", Keys: [][]byte{{'k'}}, Store: s, Worker: worker}
+		for i := range 3 {
+			res, err := p.Call(inv)
+			if err != nil || string(res.Response) != u32(uint32(3*worker+i+1)) {
+				t.Fatalf("worker %d: %q, %v", worker, res.Response, err)
+			}
+		}
+	}
+	if m := p.Metrics(); m.Calls != 24 || m.Made != 1 || m.Reused != 23 || m.Idle != 1 {
+		t.Fatalf("%+v", m)
+	}
+}
+
+func TestRestGivesBackMemoryAndStateOfIdleInstances(t *testing.T) {
+	p := newPool(t, "work", extension.PoolOptions{Fresh: true})
+	s := local.New(nil)
+	call(t, p, s, "state", "k")
+	if got := p.Rest(); got != 1 {
+		t.Fatalf("%d instances rest", got)
+	}
+	if got := call(t, p, s, "state", "k"); got != u32(1) {
+		t.Fatalf("%q", got)
+	}
+}
+
+func TestAPoolThatIsClosedWhileItIsCalledLeavesNoInstance(t *testing.T) {
+	m := compile(t, "work")
+	s := local.New(nil)
+	for range 20 {
+		p := poolOf(t, m, extension.DefaultLimits(), extension.PoolOptions{})
+		var callers sync.WaitGroup
+		began := make(chan struct{}, 4)
+		for w := range 4 {
+			callers.Go(func() {
+				inv := &extension.Invocation{Function: "empty", Store: s, Worker: w}
+				for i := 0; ; i++ {
+					if _, err := p.Call(inv); errors.Is(err, extension.ErrClosed) {
+						return
+					} else if err != nil {
+						t.Error(err)
+						return
+					}
+					if i == 10 {
+						began <- struct{}{}
+					}
+					_ = p.Metrics()
+				}
+			})
+		}
+		<-began
+		p.Close()
+		callers.Wait()
+		if m := p.Metrics(); m.Instances != 0 || m.Idle != 0 {
+			t.Fatalf("%+v", m)
+		}
+	}
+}
