@@ -136,6 +136,8 @@ func (f splinterFlags) check() error {
 		return errors.New("--sizes: at most 1000")
 	case f.edges > mostEdges:
 		return fmt.Errorf("--edges %d: at most %d, so that a list is one record", f.edges, mostEdges)
+	case f.edges >= f.objects:
+		return fmt.Errorf("--edges %d: less than there are objects, which are %d", f.edges, f.objects)
 	case slices.Max(f.tenants) > 9000:
 		return errors.New("--tenants: at most 9000")
 	}

@@ -12,16 +12,7 @@ import (
 func invocation(name string, args ...[]byte) []byte { return appendInvocation(nil, name, args...) }
 
 func appendInvocation(b []byte, name string, args ...[]byte) []byte {
-	b = append(append(b, byte(len(name))), name...)
-	b = binary.LittleEndian.AppendUint32(b, 0)
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(args)))
-	for _, a := range args {
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(a)))
-	}
-	for _, a := range args {
-		b = append(b, a...)
-	}
-	return b
+	return wire.AppendInvoke(b, name, nil, args)
 }
 
 // answered tells what is wrong with a result.
