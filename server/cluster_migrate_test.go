@@ -56,10 +56,17 @@ type counting struct {
 	all   sync.WaitGroup
 	sums  []atomic.Int64
 	total atomic.Int64
+	op    func(key []byte) client.Op // adds one
 }
 
 // count begins to add to n counters by a native client, which is never told of an error.
 func (w *world) count(n int, names ...string) *counting {
+	w.t.Helper()
+	return w.countBy(func(key []byte) client.Op { return client.Add(0, key, 1) }, n, names...)
+}
+
+// countBy counts by an operation of the caller's.
+func (w *world) countBy(op func(key []byte) client.Op, n int, names ...string) *counting {
 	w.t.Helper()
 	s := w.cache.Snapshot()
 	url := "ostro://"
@@ -71,7 +78,7 @@ func (w *world) count(n int, names ...string) *counting {
 	}
 	c, err := client.Dial(patient(w.t), url, client.Options{})
 	w.must(err)
-	k := &counting{t: w.t, c: c, n: n, sums: make([]atomic.Int64, n)}
+	k := &counting{t: w.t, c: c, n: n, sums: make([]atomic.Int64, n), op: op}
 	for worker := range 4 {
 		k.all.Go(func() { k.run(worker) })
 	}
@@ -90,7 +97,7 @@ func (k *counting) run(worker int) {
 	defer cancel()
 	for round := 0; !k.stop.Load(); round++ {
 		i := (round*31 + worker*17) % k.n
-		got, err := k.c.Add(ctx, 0, counter(i), 1).Wait()
+		got, err := k.c.Do(ctx, k.op(counter(i)))
 		if err != nil {
 			k.t.Errorf("add to %s: %v", counter(i), err)
 			return

@@ -23,7 +23,9 @@ const (
 	flagNoMulti      // never allowed inside MULTI: an error, and EXEC aborts
 	flagMovableKeys
 	flagAllowBusy
-	flagDirect // runs at once even inside MULTI: EXEC, DISCARD, MULTI, WATCH, QUIT, RESET
+	flagNoMandatoryKeys
+	flagFunction // runs a function, which may write unless flagReadonly: never inside MULTI
+	flagDirect   // runs at once even inside MULTI: EXEC, DISCARD, MULTI, WATCH, QUIT, RESET
 )
 
 // command describes one command. Values are never changed after init.
@@ -111,4 +113,9 @@ func (c *command) acceptsArgs(n int) bool {
 		return n >= -c.arity
 	}
 	return n == c.arity
+}
+
+// mayWrite tells whether the command can change data.
+func (c *command) mayWrite() bool {
+	return c.flags&(flagWrite|flagMayReplicate) != 0 || c.flags&(flagFunction|flagReadonly) == flagFunction
 }

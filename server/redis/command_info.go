@@ -134,6 +134,7 @@ func (cmd *command) flagNames() (names []string) {
 		{flagFast, "fast"},
 		{flagNoAuth, "no_auth"},
 		{flagMayReplicate, "may_replicate"},
+		{flagNoMandatoryKeys, "no_mandatory_keys"},
 		{flagMovableKeys, "movablekeys"},
 		{flagNoMulti, "no_multi"},
 		{flagAllowBusy, "allow_busy"},
@@ -160,7 +161,7 @@ func (cmd *command) categories() (names []string) {
 		dangerous = true
 	}
 	add(onKeyspace && (cmd.flags != 0 || len(cmd.subs) == 0), "@keyspace")
-	add(cmd.flags&flagReadonly != 0, "@read")
+	add(cmd.flags&(flagReadonly|flagFunction) == flagReadonly, "@read")
 	add(cmd.flags&flagWrite != 0, "@write")
 	add(cmd.group == "string", "@string")
 	add(cmd.group == "bitmap", "@bitmap")

@@ -14,6 +14,7 @@ func allCommands() []command {
 		always      = flagLoading | flagStale
 		session     = flagNoScript | always | flagFast | flagAllowBusy
 		transaction = session | flagDirect
+		function    = flagFunction | flagNoScript | flagStale | flagSkipMonitor | flagNoMandatoryKeys | flagMovableKeys
 	)
 	var (
 		none  = keySpan{}
@@ -94,8 +95,8 @@ func allCommands() []command {
 		row("reset", 1, reset, transaction|flagNoAuth, none, "connection", "6.2.0", "O(1)", "Brings the connection back to its first state."),
 		row("client", -2, container, 0, none, "connection", "2.4.0", "Depends on the subcommand", "A container for commands about connections."),
 
-		keyed(row("fcall", -3, fcall, flagMayReplicate|flagNoScript|flagStale|flagMovableKeys|flagNoMulti, none, "scripting", "7.0.0", "Depends on the function", "Calls a function."), fcallKeys),
-		keyed(row("fcall_ro", -3, fcallRO, read|flagNoScript|flagStale|flagMovableKeys|flagNoMulti, none, "scripting", "7.0.0", "Depends on the function", "Calls a function that may not write."), fcallKeys),
+		keyed(row("fcall", -3, fcall, function, none, "scripting", "7.0.0", "Depends on the function", "Calls a function."), fcallKeys),
+		keyed(row("fcall_ro", -3, fcallRO, read|function, none, "scripting", "7.0.0", "Depends on the function", "Calls a function that may not write."), fcallKeys),
 
 		row("cluster", -2, container, 0, none, "cluster", "3.0.0", "Depends on the subcommand", "A container for commands about the cluster."),
 		row("asking", 1, inCluster(asking), fast, none, "cluster", "3.0.0", "O(1)", "Lets the next command use keys that are being imported."),

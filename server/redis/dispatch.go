@@ -114,6 +114,8 @@ func (l *loop) admit(c *conn, cmd *command, args [][]byte) bool {
 		refusal, c.net.refusal = c.net.refusal, ""
 	case c.multi.active && cmd.flags&flagNoMulti != 0:
 		refusal = errNoMulti
+	case c.multi.active && cmd.flags&flagFunction != 0:
+		refusal = errNoFunctionInMulti
 	case cmd.subs == nil:
 		return true
 	default:

@@ -21,6 +21,8 @@ const (
 	errFewKeys     = "ERR Number of keys can't be negative"
 	errNoFunction  = "ERR Function not found"
 	errNoFunctions = "ERR this server has no functions"
+
+	errNoFunctionInMulti = "ERR functions are not called inside a transaction: a function is one by itself"
 )
 
 func fcall(c *call) verdict   { return c.fcall(false) }
@@ -180,7 +182,7 @@ func functionCode(err error) string {
 		return "OOM"
 	case errors.Is(err, sched.ErrBusy), errors.Is(err, extension.ErrBusy):
 		return "BUSY"
-	case errors.Is(err, calls.ErrMoving):
+	case errors.Is(err, calls.ErrMoving), errors.Is(err, calls.ErrConflict):
 		return "TRYAGAIN"
 	}
 	return "ERR"

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
-	"github.com/ostrodb/ostro/tenant"
 )
 
 func TestFunctionsWorkOnMoreThanMemoryHolds(t *testing.T) {
@@ -24,7 +23,7 @@ func TestFunctionsWorkOnMoreThanMemoryHolds(t *testing.T) {
 	for i := range n {
 		mustDo(t, c, "SET", name(i), value(i))
 		if i%10 == 0 {
-			mustDo(t, c, "FCALL", "put", "1", name(i)+"large", strings.Repeat(strconv.Itoa(i%10), 30_000))
+			mustDo(t, c, "SET", name(i)+"large", strings.Repeat(strconv.Itoa(i%10), 30_000))
 		}
 	}
 	for i := 0; i < n; i += 7 {
@@ -65,12 +64,8 @@ func TestFunctionsWorkOnMoreThanMemoryHolds(t *testing.T) {
 }
 
 func TestTenantsCallTheirOwnFunctionsOnTheirOwnData(t *testing.T) {
-	addr := startWithFunctions(t, store.Options{}, redis.Config{RequirePass: operatorPassword})
-	operator := as(t, addr, tenant.Operator)
+	addr, operator := startWithTenants(t, store.Options{}, "anna password anna databases 2", "bert password bert", "full password full bytes 1")
 	loadCalls(t, operator)
-	for _, line := range []string{"anna password anna databases 2", "bert password bert", "full password full bytes 1"} {
-		says(t, operator, "OK", strings.Fields("tenant create "+line)...)
-	}
 	anna, bert := as(t, addr, "anna"), as(t, addr, "bert")
 	says(t, operator, "OK", "set", "k", "op")
 	says(t, anna, "ERR Function not found", "fcall", "look", "1", "k")

@@ -1,9 +1,7 @@
 package redis_test
 
 import (
-	"context"
 	"encoding/binary"
-	"log/slog"
 	"os"
 	"strconv"
 	"strings"
@@ -12,55 +10,12 @@ import (
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
-	"github.com/ostrodb/ostro/tenant"
-	"github.com/ostrodb/ostro/tenant/library"
-	"github.com/ostrodb/ostro/tenant/sched"
 )
 
 // startWithFunctions serves a store whose operator has installed the functions for tests.
 func startWithFunctions(t testing.TB, o store.Options, cfg redis.Config) (addr string) {
 	t.Helper()
-	if cfg.Port == 0 {
-		cfg.Port = redis.PortAny
-	}
-	st, err := store.Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	book, err := tenant.OpenFile("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cfg.Tenants, err = tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), sched.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	files, err := library.OpenFiles("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cfg.Functions, err = library.Open(context.Background(), library.Options{Book: files}); err != nil {
-		t.Fatal(err)
-	}
-	srv, err := redis.New(st, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if err := srv.Shutdown(ctx); err != nil {
-			t.Errorf("shutdown: %v", err)
-		}
-		cfg.Functions.Close()
-		cfg.Tenants.Close()
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	addr = srv.Addr().String()
+	addr = startOstroOn(t, o, cfg)
 	loadCalls(t, dialRaw(t, addr))
 	return addr
 }
@@ -126,7 +81,7 @@ func TestAFunctionReadsAndWritesWhereTheConnectionIs(t *testing.T) {
 		{[]string{"GET", "a"}, "$5\r\napple\r\n"},
 		{[]string{"COMMAND", "GETKEYS", "FCALL", "look", "2", "a", "b", "c"}, "*2\r\n$1\r\na\r\n$1\r\nb\r\n"},
 		{[]string{"MULTI"}, "+OK\r\n"},
-		{[]string{"FCALL", "look", "1", "a"}, "-ERR Command not allowed inside a transaction\r\n"},
+		{[]string{"FCALL", "look", "1", "a"}, "-ERR functions are not called inside a transaction: a function is one by itself\r\n"},
 		{[]string{"EXEC"}, "-EXECABORT Transaction discarded because of previous errors.\r\n"},
 	} {
 		if r := mustDo(t, c, s.args...); r.raw != s.want {

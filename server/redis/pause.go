@@ -51,7 +51,7 @@ func (l *loop) lookAtPause() {
 
 // postpones reports whether a command has to wait for the end of the pause.
 func (l *loop) postpones(c *conn, cmd *command) bool {
-	return l.pause.all || cmd.flags&(flagWrite|flagMayReplicate) != 0 || c.multi.active
+	return l.pause.all || cmd.mayWrite() || c.multi.active
 }
 
 // postpone puts the input of c from pos on aside until the pause is over.

@@ -46,7 +46,7 @@ func (l *loop) proxies(c *conn, cmd *command, args [][]byte, rt route, queued bo
 // forward sends a command to the one node that serves its keys.
 func (l *loop) forward(c *conn, cmd *command, args [][]byte, rt route) {
 	p := &parcel{place: rt.place, body: resp.AppendCommand(nil, args...), replies: 1}
-	h := &hop{c: c, write: cmd.flags&(flagWrite|flagMayReplicate) != 0, parts: []*parcel{p}}
+	h := &hop{c: c, write: cmd.mayWrite(), parts: []*parcel{p}}
 	if rt.ruling == ask {
 		p.node, p.asking = rt.to, true
 	}

@@ -156,10 +156,8 @@ func callStatus(err error) wire.Status {
 		return wire.Refused
 	case errors.As(err, &refused) && refused.Status == store.Refused:
 		return wire.Refused
-	case errors.Is(err, call.ErrMoving):
+	case errors.Is(err, call.ErrMoving), errors.Is(err, call.ErrConflict):
 		return wire.Busy
-	case errors.Is(err, call.ErrConflict):
-		return wire.Conflict
 	}
 	return wire.Invalid
 }
