@@ -131,7 +131,7 @@ func (b *functionBook) Code(ctx context.Context, s library.Sum) ([]byte, error) 
 	code, err := b.archive.Blob(ctx, s.String())
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, library.ErrGone
+		return nil, fmt.Errorf("the code %s is not in etcd: install the module again", s)
 	case err != nil:
 		return nil, err
 	case library.SumOf(code) != s:

@@ -5,7 +5,18 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/library"
 )
+
+// Shelf is what a tenant has installed, by what the node knows; nil while it knows no such tenant.
+func (n *Node) Shelf(name string) *library.Shelf {
+	account := n.tenants.Load().Account(name)
+	if account == nil && name != tenant.Operator {
+		return nil
+	}
+	return n.functions.Load().Shelf(account)
+}
 
 // Engine is the node's store, as long as it serves.
 func (n *Node) Engine() *store.Store { return n.store.Load() }

@@ -73,7 +73,7 @@ func (e *edition) prepare(done func(error)) {
 // ready ends a preparation, and tells all who wait. It reports whether the edition has taken what was made.
 func (e *edition) ready(w *warm, err error) (taken bool) {
 	e.mu.Lock()
-	if err == nil && e.retired.Load() {
+	if e.retired.Load() {
 		err = ErrGone
 	}
 	if taken = err == nil && w != nil && e.warm.Load() == nil; taken {

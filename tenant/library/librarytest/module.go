@@ -22,7 +22,7 @@ func Module(text string, functions ...string) []byte {
 		section(1, []byte{0x60, 0, 1, 0x7f}, []byte{0x60, 2, 0x7f, 0x7f, 1, 0x7f}), // () -> i32, (i32, i32) -> i32
 		section(2, join(named("ostro"), named("resp"), []byte{functionKind, 1})),
 		section(3, uses...),
-		section(5, []byte{0, 1}),
+		section(5, join([]byte{0}, unsigned(len(text)/65536+1))),
 		section(7, exports...),
 		section(10, bodies...),
 		section(11, join([]byte{0, 0x41, 0, 0x0b}, named(text))),
