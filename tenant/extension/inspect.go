@@ -20,7 +20,7 @@ const (
 var letterNames = map[byte]string{wasm.I32: "i32", wasm.I64: "i64", wasm.F32: "f32", wasm.F64: "f64", wasm.V128: "v128", wasm.FuncRef: "funcref", wasm.Extern: "externref"}
 
 // inspect checks that a module is a function's and rewrites it.
-func inspect(code []byte, limits Limits) (*Description, []byte, error) {
+func inspect(code []byte, limits Limits, plain bool) (*Description, []byte, error) {
 	if len(code) > limits.Module.ModuleBytes {
 		return nil, nil, &meter.LimitError{What: "bytes", Has: len(code), Most: limits.Module.ModuleBytes}
 	}
@@ -35,7 +35,11 @@ func inspect(code []byte, limits Limits) (*Description, []byte, error) {
 	if err := about.exports(m); err != nil {
 		return nil, nil, err
 	}
-	res, err := meter.Rewrite(code, limits.Module)
+	rewrite := meter.Rewrite
+	if plain {
+		rewrite = meter.Plain
+	}
+	res, err := rewrite(code, limits.Module)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -37,7 +37,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 // Compile checks a module, rewrites it so that it is metered, and compiles it, or takes what a cache has.
 func (r *Runtime) Compile(ctx context.Context, code []byte, limits Limits) (*Module, error) {
-	about, rewritten, err := inspect(code, limits)
+	about, rewritten, err := inspect(code, limits, r.opts.Unmetered)
 	if err != nil {
 		return nil, &RefusedError{err}
 	}
@@ -98,7 +98,7 @@ type Description struct {
 
 // Describe checks a module without compiling it.
 func Describe(code []byte, limits Limits) (*Description, error) {
-	about, _, err := inspect(code, limits)
+	about, _, err := inspect(code, limits, false)
 	if err != nil {
 		return nil, &RefusedError{err}
 	}

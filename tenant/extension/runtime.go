@@ -16,6 +16,9 @@ type Options struct {
 	// CacheDir keeps compiled modules, so that a restart does not compile them again. Whoever can write there can run
 	// code in this process: it must be the server's own. Empty: nothing is kept.
 	CacheDir string
+	// Unmetered leaves metering out, to measure what it costs. Such a function cannot be interrupted, and holds up the
+	// whole process as long as it runs: never where anybody can install one.
+	Unmetered bool
 }
 
 // Runtime compiles modules and has what they import. One serves all tenants: what separates those is that an instance

@@ -62,6 +62,10 @@ func newExample(t *testing.T, name string) *guest {
 
 // try invokes a function; arguments are printed as fmt does, bytes as they are.
 func (g *guest) try(function, key string, args ...any) (string, error) {
+	return g.invoke(invocation(function, key, args...))
+}
+
+func invocation(function, key string, args ...any) *extension.Invocation {
 	inv := &extension.Invocation{Function: function}
 	if key != "" {
 		inv.Keys = [][]byte{[]byte(key)}
@@ -74,7 +78,7 @@ func (g *guest) try(function, key string, args ...any) (string, error) {
 			inv.Args = append(inv.Args, fmt.Append(nil, a))
 		}
 	}
-	return g.invoke(inv)
+	return inv
 }
 
 func (g *guest) invoke(inv *extension.Invocation) (string, error) {

@@ -4,9 +4,10 @@ import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
 const (
 	callCost     = 4
-	indirectCost = smallMost + 8 // what it calls may be small, and then charges nothing itself
+	indirectCost = tableMost + 8 // what it calls may be small, and then charges nothing itself
 	hostCost     = 100
 	bulkCost     = 8
+	moveCost     = bulkCost + inlineBytes/16 // memory.copy and memory.fill, of up to inlineBytes
 )
 
 // cost is what an instruction is charged, in units of a simple one, a third of a nanosecond or so. Bulk operations
@@ -25,6 +26,8 @@ func cost(in *wasm.Instr) uint64 {
 		return 8
 	case op == 0x91 || op == 0x95 || op == 0x9f || op == 0xa3: // roots and divisions of floats
 		return 6
+	case isMove(op):
+		return moveCost
 	case isBulk(op):
 		return bulkCost
 	case op >= 0xfd00:
@@ -32,6 +35,9 @@ func cost(in *wasm.Instr) uint64 {
 	}
 	return 1
 }
+
+// isMove tells of those that are so common, and mostly so small, that a size up to inlineBytes is in their cost.
+func isMove(op wasm.Op) bool { return op == wasm.MemoryCopy || op == wasm.MemoryFill }
 
 // isBulk tells of instructions whose work depends on an operand, the uppermost one.
 func isBulk(op wasm.Op) bool {

@@ -25,12 +25,16 @@ type emitter struct {
 	way   way
 	local uint32 // ours
 	frame bool   // the body is in a block of its own, so that its end is reached whatever happens
+	moves bool   // three locals behind ours are for operands
 	next  int    // region
 	depth int
 }
 
 func (w *rewriter) rewriteFunction(own int) error {
 	e := &emitter{rewriter: w, fi: &w.f.infos[own]}
+	if w.plain {
+		e.fi = &info{small: true}
+	}
 	if !e.fi.small {
 		p, err := w.plan(own)
 		if err != nil {
@@ -45,8 +49,11 @@ func (w *rewriter) rewriteFunction(own int) error {
 	}
 	c := &w.m.Code[own]
 	c.Body = e.b
-	if e.way != inGlobal {
+	if e.way != inGlobal || e.moves {
 		c.Locals = append(c.Locals[:len(c.Locals):len(c.Locals)], wasm.LocalRun{N: 1, Type: wasm.I64})
+	}
+	if e.moves {
+		c.Locals = append(c.Locals, wasm.LocalRun{N: 3, Type: wasm.I32})
 	}
 	return nil
 }
@@ -182,17 +189,49 @@ func (e *emitter) instr(in *wasm.Instr) {
 	case wasm.RefFunc:
 		e.global(wasm.GlobalGet, e.refs[in.A])
 		return
+	}
+	if isBulk(in.Op) && !e.plain {
+		e.bulk(in)
+		return
+	}
+	e.b = in.Append(e.b)
+}
+
+// move writes a copy or a fill. Its operands are kept in locals: a small one is paid for already, a large one is done by
+// a function, in pieces.
+func (e *emitter) move(in *wasm.Instr, large uint32) {
+	e.moves = true
+	first := e.local + 1
+	for i := range uint32(3) {
+		e.code.local(wasm.LocalSet, first+2-i)
+	}
+	three := func() {
+		for i := range uint32(3) {
+			e.code.local(wasm.LocalGet, first+i)
+		}
+	}
+	e.code.local(wasm.LocalGet, first+2).i32(inlineBytes).op(wasm.I32GtU).when()
+	three()
+	e.call(large).op(wasm.Else)
+	three()
+	e.b = in.Append(e.b)
+	e.end()
+}
+
+// bulk writes an instruction that is charged by its size.
+func (e *emitter) bulk(in *wasm.Instr) {
+	switch in.Op {
 	case wasm.MemoryCopy:
-		e.call(e.copy)
+		e.move(in, e.copy)
 		return
 	case wasm.MemoryFill:
-		e.call(e.fill)
+		e.move(in, e.fill)
 		return
 	case wasm.MemoryInit:
 		e.call(e.bytes)
 	case wasm.MemoryGrow:
 		e.call(e.pages)
-	case wasm.TableCopy, wasm.TableFill, wasm.TableInit, wasm.TableGrow:
+	default:
 		e.call(e.elems)
 	}
 	e.b = in.Append(e.b)

@@ -5,6 +5,9 @@ import "github.com/ostrodb/ostro/tenant/extension/wasm"
 // prepayUnits is what a loop draws in advance.
 const prepayUnits = 2048
 
+// inlineBytes is how much a copy or a fill moves at most that is done in its place.
+const inlineBytes = 512
+
 // stepBytes is what a bulk operation does in one piece: no other goroutine can stop it meanwhile.
 const stepBytes = 64 << 10
 

@@ -51,7 +51,12 @@ type Report struct {
 }
 
 // Rewrite returns the module with its metering. It refuses what exceeds the limits.
-func Rewrite(b []byte, l Limits) (*Result, error) {
+func Rewrite(b []byte, l Limits) (*Result, error) { return rewrite(b, l, false) }
+
+// Plain returns the module with its entry and without metering, to compare with.
+func Plain(b []byte, l Limits) (*Result, error) { return rewrite(b, l, true) }
+
+func rewrite(b []byte, l Limits, plain bool) (*Result, error) {
 	if err := l.checkSize(b); err != nil {
 		return nil, err
 	}
@@ -67,6 +72,7 @@ func Rewrite(b []byte, l Limits) (*Result, error) {
 		return nil, err
 	}
 	w := newRewriter(m, l, infos)
+	w.plain = plain
 	if err := w.rewrite(); err != nil {
 		return nil, err
 	}

@@ -19,8 +19,8 @@ type region struct {
 }
 
 const (
-	foldMost    = 16 // what a region costs at most that is folded
-	foldSumMost = 64 // what all that is folded into one region costs at most
+	foldMost    = 64 // what a region costs at most that is folded
+	foldSumMost = 96 // what all that is folded into one region costs at most, besides as much as the region itself
 )
 
 // frameOf is a block that is open while code is read.
@@ -120,7 +120,10 @@ func (w *rewriter) stepPlain(p *plan, in *wasm.Instr, i int) {
 	case wasm.CallIndirect:
 		p.called()
 	}
-	if isBulk(in.Op) {
+	switch {
+	case isMove(in.Op):
+		p.calls = true // If it is large. It takes from the global what it costs, and nothing of what a loop has drawn.
+	case isBulk(in.Op):
 		p.called()
 	}
 }
@@ -197,7 +200,8 @@ func (p *plan) fold() {
 			continue
 		}
 		to := &p.regions[r.parent]
-		if r.cost == 0 || r.cost <= foldMost && to.folded+r.cost <= foldSumMost {
+		own := to.cost - to.folded
+		if r.cost == 0 || r.cost <= foldMost && to.folded+r.cost <= foldSumMost+own {
 			to.cost += r.cost
 			to.folded += r.cost
 			r.gone = true

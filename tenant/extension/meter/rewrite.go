@@ -20,6 +20,7 @@ type rewriter struct {
 	f       *facts
 	oldBase int // imported functions before
 	report  Report
+	plain   bool // nothing is charged
 
 	fuel, stack uint32            // globals
 	refs        map[uint64]uint32 // globals that hold functions

@@ -19,6 +19,7 @@ type info struct {
 	indirect []uint32 // types
 	frame    uint64   // an estimate of its bytes on the stack
 
+	inTable   bool // calls by table can reach it
 	recursive bool
 	counts    bool // keeps account of the stack
 	small     bool // is paid for by its callers
@@ -80,6 +81,7 @@ func survey(m *wasm.Module, l Limits) (*facts, error) {
 	for own, is := range referred {
 		if is {
 			f.referred = append(f.referred, uint32(own))
+			f.infos[own].inTable = true
 		}
 	}
 	f.named = slices.Sorted(maps.Keys(named))
@@ -180,8 +182,12 @@ func frame(m *wasm.Module, own int, instrs uint64) uint64 {
 	return bytes
 }
 
-// smallMost is what a function costs at most that its callers pay for.
-const smallMost = 64
+const (
+	// smallMost is what a function costs at most that its callers pay for.
+	smallMost = 160
+	// tableMost is that of functions in tables: whoever calls by table pays for the largest.
+	tableMost = 64
+)
 
 // findSmall finds functions without loops, bulk operations and calls of anything that is not small itself.
 func (f *facts) findSmall() {
@@ -206,6 +212,10 @@ func (f *facts) isSmall(own uint32, depth int) bool {
 		}
 		fi.smallCost += f.infos[c].smallCost * (fi.cost/callCost + 1)
 	}
-	fi.small = fi.smallCost <= smallMost
+	most := uint64(smallMost)
+	if fi.inTable {
+		most = tableMost
+	}
+	fi.small = fi.smallCost <= most
 	return fi.small
 }
