@@ -193,7 +193,12 @@ func measureSplinter(ctx context.Context, p *progress, f splinterFlags) (*splint
 		if !slices.Contains(f.parts, part.name) {
 			continue
 		}
-		if err := part.measure(ctx); err != nil {
+		err := part.measure(ctx)
+		if errors.Is(err, context.Canceled) && len(x.out.Cells) > 0 {
+			x.out.EndedIn = part.name
+			return x.out, nil // What was measured is worth telling.
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part.name, err)
 		}
 	}

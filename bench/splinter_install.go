@@ -86,18 +86,17 @@ func (x *splinter) fillShelves(ctx context.Context, dir string, out *installed) 
 	}
 	x.p.begin("install %s functions", grouped(int64(out.Functions)))
 	began := time.Now()
-	for t, m := range s.members {
+	if err := s.each(func(t int) error {
 		modules := map[string][]byte{}
 		for n := t; n < out.Functions; n += out.Tenants {
 			modules[guest.Name(n)] = guest.Numbered(n)
 		}
-		if err := s.give(m, modules); err != nil {
-			return s, err
-		}
-		x.p.set(uint64(t), uint64(out.Tenants))
 		if err := ctx.Err(); err != nil {
-			return s, err
+			return err
 		}
+		return s.give(s.members[t], modules)
+	}); err != nil {
+		return s, err
 	}
 	out.Took = time.Since(began)
 	if out.Full, err = residentBytes(s.Pid); err != nil {

@@ -15,6 +15,7 @@ type splinterOutcome struct {
 	Redis      string         `json:"redis,omitempty"`
 	Cells      []splinterCell `json:"cells,omitempty"`
 	Install    *installed     `json:"install,omitempty"`
+	EndedIn    string         `json:"ended_in,omitempty"` // the part in which the run was interrupted
 }
 
 // part is the cells of a part, and of its cases in their order.
@@ -135,6 +136,9 @@ func (o *splinterOutcome) notes() []string {
 		fmt.Sprintf("%s, %s records of %d B together, %d batches under way, of %d operations where nothing else is said; server and clients share the cores; writes have no identity",
 			many(o.Tenants, "tenant", "tenants"), grouped(int64(o.Records)), 30+o.ValueBytes, o.Window, o.Batch),
 		"ratios are medians over rounds that stand beside each other, to the first way of the case; a pipeline or batch counts with the time until its last answer",
+	}
+	if o.EndedIn != "" {
+		notes = append(notes, "THE RUN WAS INTERRUPTED in "+o.EndedIn+": what is missing was not measured")
 	}
 	for _, n := range splinterNotes {
 		if len(o.part(n.part)) > 0 {

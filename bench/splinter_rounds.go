@@ -53,6 +53,7 @@ func (x *splinter) compare(ctx context.Context, part, name string, at float64, w
 			x.p.begin("%s: %s, %s, round %d of %d", part, name, w.name, round+1, x.f.rounds)
 			r, err := w.round(ctx)
 			if err != nil {
+				x.keepWhole(cells, round)
 				return nil, fmt.Errorf("%s, %s: %w", name, w.name, err)
 			}
 			cells[i].Part, cells[i].Case, cells[i].X, cells[i].Way = part, name, at, w.name
@@ -61,6 +62,16 @@ func (x *splinter) compare(ctx context.Context, part, name string, at float64, w
 	}
 	x.out.Cells = append(x.out.Cells, cells...)
 	return cells, nil
+}
+
+// keepWhole keeps the rounds that all ways have been through when a run ends early.
+func (x *splinter) keepWhole(cells []splinterCell, rounds int) {
+	for i := range cells {
+		if rounds > 0 {
+			cells[i].Rounds = cells[i].Rounds[:rounds]
+			x.out.Cells = append(x.out.Cells, cells[i])
+		}
+	}
 }
 
 // usual is an order of a job as most parts have it, for the first tenants of a server.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/ostrodb/ostro/bench/guest"
@@ -128,15 +129,36 @@ func (s *splinterServer) install(p *progress, names ...string) error {
 			continue
 		}
 		p.begin("install %s for %s", name, many(len(s.members), "tenant", "tenants"))
-		for i, m := range s.members {
-			if err := s.give(m, map[string][]byte{name: modules[name]}); err != nil {
-				return err
-			}
-			p.set(uint64(i), uint64(len(s.members)))
+		if err := s.each(func(i int) error { return s.give(s.members[i], map[string][]byte{name: modules[name]}) }); err != nil {
+			return err
 		}
 		s.has["module "+name] = true
 	}
 	return nil
+}
+
+// hands is for how many tenants something is done at a time.
+const hands = 16
+
+// each does something for all tenants.
+func (s *splinterServer) each(do func(tenant int) error) error {
+	var mu sync.Mutex
+	var failed error
+	var all sync.WaitGroup
+	for hand := range hands {
+		all.Go(func() {
+			for i := hand; i < len(s.members); i += hands {
+				if err := do(i); err != nil {
+					mu.Lock()
+					failed = err
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	return failed
 }
 
 // give installs modules as a tenant does.
