@@ -110,6 +110,9 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	l.done.Go(func() { opts.Book.Follow(l.ctx, l.take) })
 	l.done.Go(l.keep)
 	l.done.Go(l.sweepLoop)
+	if len(pages) > 0 {
+		l.done.Go(func() { _, _ = l.engine() }) // A first call need not wait for it, and hears of its error.
+	}
 	for range compilers() {
 		l.done.Go(l.compileLoop)
 	}
