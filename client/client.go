@@ -179,7 +179,7 @@ func (c *Client) newCall(op *wire.Op, finish func(*wire.Result, error)) *call {
 
 // identify gives a write a number that all its attempts share.
 func (cl *call) identify() {
-	if cl.op.Code.Writes() && !cl.w.c.opts.Unrecorded {
+	if cl.op.Writes() && !cl.w.c.opts.Unrecorded {
 		cl.op.Flags |= wire.FlagOnce
 		cl.op.Sequence = cl.w.acks.next()
 	}

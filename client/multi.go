@@ -121,7 +121,7 @@ func (c *Client) resplit(r *routes, cl *call) (bool, error) {
 	switch {
 	case len(parts) == 1:
 		return false, fmt.Errorf("%w: the records of one server have at most %d bytes together", ErrTooLarge, wire.MaxFrameBytes-1024)
-	case cl.lost && cl.op.Code.Writes():
+	case cl.lost && cl.op.Writes():
 		return false, fmt.Errorf("%w, and its keys have different owners now", ErrUnknownOutcome)
 	}
 	if cl.once() {

@@ -45,8 +45,8 @@ func Merge(table int, key []byte, name string, operand []byte) Op {
 func Delete(table int, key []byte) Op { return opOf(wire.OpDelete, table, key, nil) }
 
 // Invoke runs a function that is installed on the servers, where key lives: the function's first and only key.
-// Result.Value is its response. As every write it is executed once, however often it is sent; a function that writes
-// responds at most 4 KiB then.
+// Result.Value is its response. As every write it is executed once, however often it is sent; so its response is kept for a while, and
+// one that writes responds at most 4 KiB. ReadOnly is cheaper for one that does not.
 func Invoke(table int, key []byte, name string, args ...[]byte) Op {
 	return opOf(wire.OpInvoke, table, key, wire.AppendInvoke(nil, name, nil, args))
 }
@@ -59,6 +59,12 @@ func InvokeKeys(table int, keys [][]byte, name string, args ...[]byte) Op {
 
 func opOf(code wire.Code, table int, key, arg []byte) Op {
 	return Op{wire.Op{Code: code, Table: uint32(table), Key: key, Arg: arg}}
+}
+
+// ReadOnly makes an Invoke one that may not write: it may be executed more than once, and nothing is kept of it.
+func (o Op) ReadOnly() Op {
+	o.op.Flags |= wire.FlagReadOnly
+	return o
 }
 
 // IfVersion makes a write depend on the record's version, as a Result told it; 0: there is no

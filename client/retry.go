@@ -92,11 +92,11 @@ func (c *Client) hopeless(cl *call) error {
 		return ErrClosed
 	case cl.pinned:
 		return errMoved
-	case cl.lost && cl.op.Code.Writes() && !cl.once():
+	case cl.lost && cl.op.Writes() && !cl.once():
 		return fmt.Errorf("%w, and it has no identity to be tried again with (%w)", ErrUnknownOutcome, cl.cause)
 	case permanent(cl.cause) && !cl.lost:
 		return cl.cause
-	case age > c.patience(cl) && cl.lost && cl.op.Code.Writes():
+	case age > c.patience(cl) && cl.lost && cl.op.Writes():
 		return fmt.Errorf("%w: tried for %v, last: %w", ErrUnknownOutcome, age.Round(time.Millisecond), cl.cause)
 	case age > c.patience(cl):
 		return fmt.Errorf("%w: tried for %v, last: %w", ErrUnavailable, age.Round(time.Millisecond), cl.cause)

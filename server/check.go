@@ -30,6 +30,9 @@ func (l *loader) check() {
 			wrong("admin-addr", "must be HOST:PORT such as 127.0.0.1:9736, not %q", c.AdminAddr)
 		}
 	}
+	if c.FunctionDeadline <= 0 {
+		wrong("function-deadline", "must be longer than 0s")
+	}
 	if c.ShutdownTimeout <= 0 {
 		wrong("shutdown-timeout", "must be longer than 0s")
 	}

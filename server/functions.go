@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/tenant/extension"
 	"github.com/ostrodb/ostro/tenant/library"
 )
 
@@ -35,12 +36,26 @@ func (n *Node) libraryOptions(book library.Book, tenants *tenant.Registry) libra
 		Book:    book,
 		Gone:    func(o library.Owner) bool { return tenants.Deleted(int(o)) },
 		Changed: tenants.Changed,
-		Logger:  n.log.With("part", "functions"),
+		Pool: func(name string) extension.PoolOptions {
+			return extension.PoolOptions{Memory: n.functionMemory(tenants, name)}
+		},
+		Logger: n.log.With("part", "functions"),
 	}
 	if dir := n.cfg.functionsDir(); dir != "" {
 		o.CacheDir = filepath.Join(dir, "cache")
 	}
 	return o
+}
+
+// functionMemory is what a tenant's functions take their memory from. Before it says no, instances without work go.
+func (n *Node) functionMemory(tenants *tenant.Registry, name string) *tenant.Memory {
+	memory := tenants.MemoryOf(name)
+	memory.Relieve(func() {
+		if l := n.functions.Load(); l != nil {
+			l.Relieve(name)
+		}
+	})
+	return memory
 }
 
 // Functions returns what tenants' functions have used, once clients are served.

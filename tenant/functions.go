@@ -25,6 +25,17 @@ func (r *Registry) Memory(a *Account) *Memory {
 	return &a.memory
 }
 
+// MemoryOf is the same by name. A tenant that is not there any more has what its calls that still run need.
+func (r *Registry) MemoryOf(name string) *Memory {
+	if a := r.Account(name); a != nil {
+		return &a.memory
+	}
+	if name == Operator {
+		return &r.memory
+	}
+	return &Memory{}
+}
+
 // Scheduler tells how functions take turns on this node.
 func (r *Registry) Scheduler() sched.Metrics { return r.sched.Metrics() }
 
@@ -34,20 +45,38 @@ type Memory struct {
 	tenant  atomic.Pointer[Tenant]
 	used    atomic.Int64
 	refused atomic.Int64
+	relief  atomic.Pointer[func()]
 }
+
+// Relieve sets what gives memory back that nobody needs at the moment. It is called before something is refused.
+func (m *Memory) Relieve(f func()) { m.relief.Store(&f) }
 
 func (m *Memory) become(t *Tenant) { m.tenant.Store(t) }
 
 // Take asks for bytes.
 func (m *Memory) Take(bytes int64) error {
+	if m.take(bytes) {
+		return nil
+	}
+	if f := m.relief.Load(); f != nil {
+		(*f)()
+		if m.take(bytes) {
+			return nil
+		}
+	}
+	t := m.tenant.Load()
+	m.refused.Add(1)
+	return &Exceeded{Tenant: t.Name, What: "function-memory", Limit: t.Limits.FunctionMemory}
+}
+
+func (m *Memory) take(bytes int64) bool {
 	now := m.used.Add(bytes)
 	t := m.tenant.Load()
 	if t == nil || t.Limits.FunctionMemory == 0 || now <= t.Limits.FunctionMemory {
-		return nil
+		return true
 	}
 	m.used.Add(-bytes)
-	m.refused.Add(1)
-	return &Exceeded{Tenant: t.Name, What: "function-memory", Limit: t.Limits.FunctionMemory}
+	return false
 }
 
 // Give takes a Take back.

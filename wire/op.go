@@ -55,8 +55,11 @@ const (
 	FlagExpire
 	// FlagIfVersion: only if the record has this version; 0: only if there is none.
 	FlagIfVersion
+	// FlagReadOnly: an invoked function may not write.
+	FlagReadOnly
 
-	flagsKnown = FlagOnce | FlagExpire | FlagIfVersion
+	flagsOptional = FlagOnce | FlagExpire | FlagIfVersion
+	flagsKnown    = flagsOptional | FlagReadOnly
 )
 
 // Op is one operation of a batch.
@@ -70,6 +73,9 @@ type Op struct {
 	Version  uint64 // with FlagIfVersion
 	Key, Arg []byte
 }
+
+// Writes tells whether the operation may change something.
+func (op *Op) Writes() bool { return op.Code.Writes() && op.Flags&FlagReadOnly == 0 }
 
 const opBytes = 16
 
@@ -168,11 +174,11 @@ func (o *Ops) Next(op *Op) error {
 	}
 	*op = Op{Code: Code(b[0]), Flags: Flags(b[1]), Table: uint32(binary.LittleEndian.Uint16(b[2:])), Tag: binary.LittleEndian.Uint32(b[4:])}
 	key, arg := uint64(binary.LittleEndian.Uint32(b[8:])), uint64(binary.LittleEndian.Uint32(b[12:]))
-	if op.Code == 0 || op.Code >= opEnd || op.Flags&^flagsKnown != 0 {
+	if op.Code == 0 || op.Code >= opEnd || op.Flags&^flagsKnown != 0 || op.Flags&FlagReadOnly != 0 && op.Code != OpInvoke {
 		return within(TypeBatch, fmt.Errorf("%w: no such operation: %s with flags %#x", ErrMalformed, op.Code, uint8(op.Flags)))
 	}
 	b = b[opBytes:]
-	if need := optionalBytes[op.Flags]; uint64(len(b)) < need+key+arg {
+	if need := optionalBytes[op.Flags&flagsOptional]; uint64(len(b)) < need+key+arg {
 		return within(TypeBatch, ErrShort)
 	}
 	if op.Flags != 0 {
@@ -187,9 +193,9 @@ func (o *Ops) Next(op *Op) error {
 }
 
 // optionalBytes is what the optional fields take, by flags.
-var optionalBytes = [flagsKnown + 1]uint64{
+var optionalBytes = [flagsOptional + 1]uint64{
 	FlagOnce: 4, FlagExpire: 8, FlagOnce | FlagExpire: 12,
-	FlagIfVersion: 8, FlagIfVersion | FlagOnce: 12, FlagIfVersion | FlagExpire: 16, flagsKnown: 20,
+	FlagIfVersion: 8, FlagIfVersion | FlagOnce: 12, FlagIfVersion | FlagExpire: 16, flagsOptional: 20,
 }
 
 func (op *Op) optional(b []byte, first uint64) []byte {

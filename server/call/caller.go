@@ -68,7 +68,7 @@ func (c *Caller) Call(r *Request, t *Task) (Verdict, *Task) {
 	if t != nil && t.ended {
 		return c.conclude(r, t)
 	}
-	if r.Once && !r.ReadOnly {
+	if r.Once {
 		if verdict, over := c.repeated(r); over {
 			return verdict, t
 		}
@@ -127,6 +127,10 @@ func (c *Caller) try(f *library.Function, pool *extension.Pool, r *Request, t *T
 		c.inv.Into = c.buf[:0]
 		began := time.Now()
 		res, err := pool.Call(&c.inv)
+		if err == nil && r.Once && res.Writes == 0 {
+			c.near.commit.begin(c.sess, r, r.Ground)
+			err = c.near.commit.keep(res.Response)
+		}
 		took := time.Since(began)
 		r.Share.Charge(int64(took))
 		switch {
@@ -201,10 +205,8 @@ func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 		}
 		return c.fail(t.err), t
 	}
-	if t.data.wrote {
-		t.data.changes.Response = t.response
-		c.near.commit.begin(c.sess, &t.req, r.Ground)
-		switch err := c.near.commit.run(&t.data.changes); {
+	if t.data.wrote || r.Once {
+		switch err := c.commit(r, t); {
 		case err == nil:
 		case errors.Is(err, errConflict):
 			c.host.count.conflicts.Add(1)
@@ -224,6 +226,22 @@ func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 	}
 	c.Response = t.response
 	return Done, t
+}
+
+// commit applies what a task has done, and keeps its response.
+func (c *Caller) commit(r *Request, t *Task) error {
+	m, ch := &c.near.commit, &t.data.changes
+	m.begin(c.sess, &t.req, r.Ground)
+	if t.data.wrote {
+		ch.Response = t.response
+		if err := m.run(ch); err != nil {
+			return err
+		}
+	}
+	if r.Once && (!t.data.wrote || len(ch.Writes) == 0) {
+		return m.keep(t.response)
+	}
+	return nil
 }
 
 // again counts an attempt; false: there were enough.

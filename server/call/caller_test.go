@@ -29,6 +29,47 @@ func TestAShortCallThatReadsAllocatesNothing(t *testing.T) {
 	}
 }
 
+// rounds of work: one ends within a trial, the other does not.
+const (
+	shortWork = "1"
+	longWork  = "50000"
+)
+
+func TestACallWithAnIdentityIsAnsweredOnceAndForAll(t *testing.T) {
+	w := newWorld(t, store.Options{})
+	seq := uint64(0)
+	for _, work := range []string{shortWork, longWork} {
+		key := "n" + work
+		take := func(limit string, seq uint64) string {
+			t.Helper()
+			r := w.request("take", key, limit, work)
+			w.sess.Begin()
+			object := w.sess.Key(0, []byte(key)).Place
+			w.sess.End()
+			r.Once, r.ID, r.Object = true, store.OpID{Client: 7, Seq: seq}, object
+			got, err := w.call(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		seq += 10
+		for _, s := range []struct {
+			limit string
+			seq   uint64
+			want  string
+		}{
+			{"1", seq, "yes"}, {"1", seq, "yes"}, // It was counted once:
+			{"1", seq + 1, "no"}, {"2", seq + 1, "no"}, // what was refused stays refused,
+			{"2", seq + 2, "yes"}, {"2", seq + 3, "no"}, {"2", seq, "yes"}, // whatever others do.
+		} {
+			if got := take(s.limit, s.seq); got != s.want {
+				t.Errorf("work %s, limit %s, attempt of %d: %s, want %s", work, s.limit, s.seq, got, s.want)
+			}
+		}
+	}
+}
+
 func BenchmarkShortCalls(b *testing.B) {
 	for _, s := range []struct {
 		name string

@@ -21,7 +21,7 @@ type Request struct {
 	Scope Scope
 	// ReadOnly calls write nothing.
 	ReadOnly bool
-	// Once: the call has an identity. Object is the place of the key that it is routed by.
+	// Once: the call has an identity, and may write. Object is the place of the key that it is routed by.
 	Once   bool
 	ID     store.OpID
 	Object record.Place

@@ -92,6 +92,33 @@ func (w *world) put(key, value string) {
 	}
 }
 
+// call runs a call to its end, wherever.
+func (w *world) call(r *call.Request) (string, error) {
+	w.t.Helper()
+	var task *call.Task
+	for {
+		var v call.Verdict
+		w.sess.Begin()
+		v, task = w.caller.Call(r, task)
+		response, err := string(w.caller.Response), w.caller.Err
+		w.sess.End()
+		switch v {
+		case call.Done:
+			return response, err
+		case call.Cold:
+			if err := w.sess.Fetch(context.Background()); err != nil {
+				w.t.Fatal(err)
+			}
+		case call.Later:
+			done := make(chan struct{})
+			if err := w.host.Start(r, task, func() { close(done) }); err != nil {
+				w.t.Fatal(err)
+			}
+			<-done
+		}
+	}
+}
+
 // warm calls until it ends where it begins.
 func (w *world) warm(r *call.Request) {
 	w.t.Helper()

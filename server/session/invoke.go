@@ -29,7 +29,8 @@ func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 	r.Shelf, r.Share, r.Account = c.shelf, c.share, c.purse.Account()
 	r.Name, r.Keys, r.Args = v.Name, v.Keys, v.Args
 	r.Scope = call.Scope{Table: int(op.Table), First: int(c.first), Tables: int(c.tables)}
-	r.Once, r.ID, r.Object = op.Flags&wire.FlagOnce != 0, w.id(op), k.Place
+	r.ReadOnly = op.Flags&wire.FlagReadOnly != 0
+	r.Once, r.ID, r.Object = op.Flags&wire.FlagOnce != 0 && !r.ReadOnly, w.id(op), k.Place
 	r.Ground, r.Grounds, r.Closed = w.ground(), w.srv.grounds, &c.closed
 	return w.call(op, r)
 }

@@ -147,14 +147,17 @@ type Scheduler struct {
 // New makes a scheduler.
 func New(opts Options) *Scheduler {
 	s := &Scheduler{opts: opts.withDefaults(), start: time.Now(), stop: make(chan struct{}), shares: map[*Share]struct{}{}}
-	s.short = newCrew(s, s.opts.Workers)
-	s.long = newCrew(s, s.opts.LongWorkers)
+	s.short = newCrew(s, s.opts.Workers, s.opts.Quantum)
+	s.long = newCrew(s, s.opts.LongWorkers, longQuanta*s.opts.Quantum)
 	s.homes = make([]int, s.opts.Workers)
 	s.watch.bell = make(chan struct{}, 1)
 	s.ended.Add(1)
 	go s.guard()
 	return s
 }
+
+// longQuanta is how many quanta a long turn runs at a time: nobody in a hurry waits for it, and to change threads costs more.
+const longQuanta = 8
 
 func (s *Scheduler) now() int64 { return int64(time.Since(s.start)) }
 

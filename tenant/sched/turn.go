@@ -94,7 +94,7 @@ func (t *Turn) brief(why Reason) bool {
 			return true
 		}
 	}
-	return t.s.now()-t.since < int64(t.s.opts.Quantum)
+	return t.s.now()-t.since < t.crew.quantum
 }
 
 // stays tells that the turn may go on where it is.

@@ -3,17 +3,19 @@ package sched
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // crew are workers who help one another.
 type crew struct {
 	s       *Scheduler
 	workers []*worker
+	quantum int64        // nanoseconds that a turn runs before it makes way
 	queued  atomic.Int64 // the sum of its workers'
 }
 
-func newCrew(s *Scheduler, n int) *crew {
-	c := &crew{s: s}
+func newCrew(s *Scheduler, n int, quantum time.Duration) *crew {
+	c := &crew{s: s, quantum: int64(quantum)}
 	for i := range n {
 		w := &worker{crew: c, number: i}
 		w.free.Store(true)

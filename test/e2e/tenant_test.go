@@ -23,7 +23,10 @@ func TestTenantsAreMadeUsedAndDeletedFromTheCommandLine(t *testing.T) {
 	tenant("", "create", "anna").wants(t, 1, "there is a tenant of that name already")
 	tenant("", "create", "a b").wants(t, 1, "is no name for a tenant")
 	tenant("", "create", "carl", "--bytes", "much").wants(t, 2, "--bytes")
+	tenant("", "create", "carl", "--function-cpu", "much").wants(t, 2, "--function-cpu", "is no number of cores")
 	tenant("", "set", "anna").wants(t, 2, "nothing to change is given")
+	tenant("", "set", "anna", "--function-cpu", "0.25", "--function-memory", "48MB").wants(t, 0, "is changed")
+	tenant("", "list").wants(t, 0, "FUNCTION MEMORY", "0.25", "48")
 	tenant("", "set", "nobody", "--operations", "1").wants(t, 1, "there is no such tenant")
 	as := func(user, password string, args ...string) outcome {
 		t.Helper()

@@ -155,3 +155,17 @@ FN(answer) {
   set(0, k, n, "x", 1, 0);
   return resp(zeros, number(1));
 }
+
+// take: adds one to the counter at the key if it is below the argument, after rounds of work; the response is yes or no.
+FN(take) {
+  u32 n;
+  u64 v = 0;
+  args(argbuf, sizeof argbuf);
+  const u8 *k = arg(0, &n);
+  get(0, k, n, &v, 8);
+  spin(number(2));
+  if (v >= number(1)) return resp("no", 2);
+  v++;
+  set(0, k, n, &v, 8, 0);
+  return resp("yes", 3);
+}
