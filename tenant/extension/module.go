@@ -17,6 +17,7 @@ import (
 type Module struct {
 	runtime  *Runtime
 	compiled wazero.CompiledModule
+	shared   *sharedModule
 	about    *Description
 	entries  map[string]uint64 // numbers of functions, by name
 
@@ -35,9 +36,9 @@ func (e *RefusedError) Error() string { return "the module is refused: " + e.Err
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// Compile checks a module, rewrites it so that it is metered, and compiles it, or takes what a cache has.
-func (r *Runtime) Compile(ctx context.Context, code []byte, limits Limits) (*Module, error) {
-	about, rewritten, err := inspect(code, limits, r.opts.Unmetered)
+// load checks a module, rewrites it so that it is metered, and compiles it, or takes what a cache has.
+func (r *Runtime) load(ctx context.Context, key moduleKey, code []byte, limits Limits) (*Module, error) {
+	about, rewritten, err := r.rewrite(key, code, limits)
 	if err != nil {
 		return nil, &RefusedError{err}
 	}
@@ -73,8 +74,12 @@ func (r *Runtime) compile(ctx context.Context, code []byte) (m wazero.CompiledMo
 // About describes the module.
 func (m *Module) About() *Description { return m.about }
 
-// Close forgets the module when all its pools are closed.
+// Close is called once for every Compile that gave the module, when the pools of who did so are closed. The last one
+// forgets it.
 func (m *Module) Close(ctx context.Context) error {
+	if !m.runtime.release(m.shared) {
+		return nil
+	}
 	m.imaging.Lock()
 	defer m.imaging.Unlock()
 	m.image.Swap(nil).close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -27,11 +28,14 @@ type Runtime struct {
 	opts   Options
 	engine wazero.Runtime
 	cache  wazero.CompilationCache
+
+	mu      sync.Mutex
+	modules map[moduleKey]*sharedModule
 }
 
 // NewRuntime returns a runtime. Close it when no call runs any more.
 func NewRuntime(ctx context.Context, opts Options) (*Runtime, error) {
-	r := &Runtime{opts: opts}
+	r := &Runtime{opts: opts, modules: map[moduleKey]*sharedModule{}}
 	config := wazero.NewRuntimeConfigCompiler().WithCoreFeatures(api.CoreFeaturesV2)
 	if opts.CacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(opts.CacheDir)

@@ -20,14 +20,15 @@ const (
 type emitter struct {
 	*rewriter
 	code
-	p     *plan
-	fi    *info
-	way   way
-	local uint32 // ours
-	frame bool   // the body is in a block of its own, so that its end is reached whatever happens
-	moves bool   // three locals behind ours are for operands
-	next  int    // region
-	depth int
+	p       *plan
+	fi      *info
+	way     way
+	local   uint32   // ours
+	frame   bool     // the body is in a block of its own, so that its end is reached whatever happens
+	next    int      // region
+	at      int      // the instruction that is written
+	wrapped []uint64 // what heads of loops charge that have loops around them
+	outer   []bool   // blocks that are open: whether one is a loop with a loop around it
 }
 
 func (w *rewriter) rewriteFunction(own int) error {
@@ -49,11 +50,8 @@ func (w *rewriter) rewriteFunction(own int) error {
 	}
 	c := &w.m.Code[own]
 	c.Body = e.b
-	if e.way != inGlobal || e.moves {
-		c.Locals = append(c.Locals[:len(c.Locals):len(c.Locals)], wasm.LocalRun{N: 1, Type: wasm.I64})
-	}
-	if e.moves {
-		c.Locals = append(c.Locals, wasm.LocalRun{N: 3, Type: wasm.I32})
+	if e.p != nil {
+		c.Locals = append(c.Locals[:len(c.Locals):len(c.Locals)], wasm.LocalRun{N: 1, Type: wasm.I64}, wasm.LocalRun{N: 4, Type: wasm.I32})
 	}
 	return nil
 }
@@ -90,6 +88,7 @@ func (e *emitter) body(own int) error {
 	var in wasm.Instr
 	for i := 0; body.Next(&in); i++ {
 		e.chargeAt(i)
+		e.at = i
 		e.instr(&in)
 	}
 	return body.Err()
@@ -98,8 +97,10 @@ func (e *emitter) body(own int) error {
 // begin writes what stands before the function's first instruction.
 func (e *emitter) begin(own int) {
 	if e.fi.counts {
-		e.global(wasm.GlobalGet, e.stack).i32(int32(e.fi.frame)).op(wasm.I32Sub).global(wasm.GlobalSet, e.stack)
-		e.global(wasm.GlobalGet, e.stack).i32(0).op(wasm.I32LtS).when().op(wasm.Unreachable).end()
+		// What it was before is kept, and set again at the end: the next call does not wait for two sums then.
+		e.global(wasm.GlobalGet, e.stack).local(wasm.LocalTee, e.saved()).i32(int32(e.fi.frame)).op(wasm.I32LtS).when()
+		e.i32(-1).global(wasm.GlobalSet, e.stack).op(wasm.Unreachable).end()
+		e.code.local(wasm.LocalGet, e.saved()).i32(int32(e.fi.frame)).op(wasm.I32Sub).global(wasm.GlobalSet, e.stack)
 	}
 	if e.way == inLocal {
 		e.global(wasm.GlobalGet, e.fuel).local(wasm.LocalSet, e.local)
@@ -118,9 +119,13 @@ func (e *emitter) finish() {
 		e.global(wasm.GlobalGet, e.fuel).local(wasm.LocalGet, e.local).op(wasm.I64Add).global(wasm.GlobalSet, e.fuel)
 	}
 	if e.fi.counts {
-		e.global(wasm.GlobalGet, e.stack).i32(int32(e.fi.frame)).op(wasm.I32Add).global(wasm.GlobalSet, e.stack)
+		e.code.local(wasm.LocalGet, e.saved()).global(wasm.GlobalSet, e.stack)
 	}
 }
+
+// Behind the function's locals are ours: fuel i64, the stack before i32, operands of a copy 3 i32.
+func (e *emitter) saved() uint32   { return e.local + 1 }
+func (e *emitter) operand() uint32 { return e.local + 2 }
 
 // resultBlock is the type of a block that leaves what the function returns.
 func (e *emitter) resultBlock(own int) uint64 {
@@ -150,38 +155,62 @@ func (e *emitter) chargeAt(i int) {
 
 func (e *emitter) charge(r *region) {
 	switch {
-	case e.way == inLocal:
+	case e.wraps(r):
 		e.chargeLocal(r.cost)
-		e.code.local(wasm.LocalGet, e.local).call(e.slice).local(wasm.LocalSet, e.local).end()
-	case e.way == prepaid && e.byLoop(r):
+		e.with(wasm.BrIf, 1)
+	case e.way == inLocal || e.way == prepaid && e.byLoop(r):
 		e.chargeLocal(r.cost)
-		e.code.local(wasm.LocalGet, e.local).call(e.prepay).local(wasm.LocalSet, e.local).end()
+		e.when()
+		e.refill()
+		e.end()
 	default:
-		e.global(wasm.GlobalGet, e.fuel).i64(int64(r.cost)).op(wasm.I64Sub).global(wasm.GlobalSet, e.fuel)
-		e.check(&e.code)
+		e.global(wasm.GlobalGet, e.fuel).i64(int64(r.cost)).op(wasm.I64Sub)
+		if e.way != inGlobal { // The local is in use.
+			e.global(wasm.GlobalSet, e.fuel)
+			e.check(&e.code)
+			break
+		}
+		e.code.local(wasm.LocalTee, e.local).global(wasm.GlobalSet, e.fuel)
+		e.code.local(wasm.LocalGet, e.local).i64(0).op(wasm.I64LtS).when().call(e.more).end()
 	}
 }
 
-// chargeLocal takes from the local and opens the case that it is used up.
+// chargeLocal takes from the local and leaves whether it is used up.
 func (e *emitter) chargeLocal(cost uint64) {
 	e.code.local(wasm.LocalGet, e.local).i64(int64(cost)).op(wasm.I64Sub).local(wasm.LocalTee, e.local)
-	e.i64(0).op(wasm.I64LtS).when()
+	e.i64(0).op(wasm.I64LtS)
+}
+
+// refill brings the local above zero again.
+func (e *emitter) refill() {
+	fill := e.slice
+	if e.way == prepaid {
+		fill = e.prepay
+	}
+	e.code.local(wasm.LocalGet, e.local).call(fill).local(wasm.LocalSet, e.local)
 }
 
 // instr writes an instruction of the module's.
 func (e *emitter) instr(in *wasm.Instr) {
 	switch in.Op {
-	case wasm.Block, wasm.Loop, wasm.If:
-		e.depth++
+	case wasm.Block, wasm.If:
+		e.outer = append(e.outer, false)
+	case wasm.Loop:
+		e.openLoop(in)
+		return
 	case wasm.End:
-		e.depth--
-		if e.depth < 0 && e.frame {
-			e.end()
-			e.finish()
+		if e.closeBlock() {
+			return
+		}
+	case wasm.Br, wasm.BrIf:
+		in.A = e.label(in.A)
+	case wasm.BrTable:
+		for i, l := range in.Labels {
+			in.Labels[i] = uint32(e.label(uint64(l)))
 		}
 	case wasm.Return:
 		if e.frame {
-			e.with(wasm.Br, uint64(e.depth))
+			e.with(wasm.Br, e.label(uint64(len(e.outer))))
 			return
 		}
 	case wasm.Call:
@@ -200,8 +229,7 @@ func (e *emitter) instr(in *wasm.Instr) {
 // move writes a copy or a fill. Its operands are kept in locals: a small one is paid for already, a large one is done by
 // a function, in pieces.
 func (e *emitter) move(in *wasm.Instr, large uint32) {
-	e.moves = true
-	first := e.local + 1
+	first := e.operand()
 	for i := range uint32(3) {
 		e.code.local(wasm.LocalSet, first+2-i)
 	}

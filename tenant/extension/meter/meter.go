@@ -10,6 +10,9 @@ package meter
 
 import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
+// Version counts what Rewrite has written: it grows with every change of that, for caches keep rewritten modules by it.
+const Version = 2
+
 // Names that a rewritten module uses. Modules that come with any of these are refused.
 const (
 	HostModule  = "ostro"

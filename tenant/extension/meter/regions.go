@@ -35,7 +35,9 @@ type frameOf struct {
 
 // loopInfo is what is known about a loop when all was read.
 type loopInfo struct {
-	calls bool // calls what charges by itself, or the host
+	calls bool   // calls what charges by itself, or the host
+	inner bool   // has a loop within
+	typ   uint64 // of its block
 }
 
 // plan is where a function charges how much.
@@ -74,7 +76,12 @@ func (w *rewriter) step(p *plan, in *wasm.Instr, i int) {
 		p.open(in.Op)
 	case wasm.Loop:
 		p.open(in.Op)
-		p.loops = append(p.loops, loopInfo{})
+		for i := range p.frames[:len(p.frames)-1] {
+			if f := &p.frames[i]; f.op == wasm.Loop && !f.dead {
+				p.loops[p.regions[f.head].loop].inner = true
+			}
+		}
+		p.loops = append(p.loops, loopInfo{typ: in.A})
 		p.loop = len(p.loops) - 1
 		p.begin(p.cur, i+1)
 		p.frames[len(p.frames)-1].head = p.cur
