@@ -264,7 +264,7 @@ func (f *fleet) results(body []byte, now time.Time) error {
 		return err
 	}
 	var r wire.Result
-	var ended, last = 0, -1 // how many operations of the errand that was last looked at have ended
+	ended, last := 0, -1 // how many operations of the errand that was last looked at have ended
 	for rs.More() {
 		if err := rs.Next(&r); err != nil {
 			return err

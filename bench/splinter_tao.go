@@ -28,8 +28,9 @@ const (
 )
 
 func objectKey(id uint64) []byte { return fmt.Appendf(nil, "{%s}:o:%d", graphName, id) }
-func rootKey(id uint64) []byte   { return fmt.Appendf(nil, "{%s}:a:%d:%d", graphName, id, edgeType) }
-func idsKey(id uint64) []byte    { return fmt.Appendf(nil, "{%s}:l:%d:%d", graphName, id, edgeType) }
+func rootKey(id uint64) []byte { return fmt.Appendf(nil, "{%s}:a:%d:%d", graphName, id, edgeType) }
+
+func idsKey(id uint64) []byte { return fmt.Appendf(nil, "{%s}:l:%d:%d", graphName, id, edgeType) }
 
 func edgeKey(b []byte, id1, id2 uint64) []byte {
 	b = append(strconv.AppendUint(append(b, "{"+graphName+"}:e:"...), id1, 10), ':', '0'+edgeType, ':')
