@@ -25,6 +25,7 @@ func Commands() []*cobra.Command {
 		balanceCommand(),
 		rocksteadyCommand(),
 		shadowfaxCommand(),
+		splinterCommand(),
 		busyCommand(),
 	}
 }

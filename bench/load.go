@@ -67,12 +67,21 @@ const (
 type door struct {
 	addr, tag string
 	native    bool
+	as        fleetMember // who logs in; nobody: without
 }
 
 // dial opens a connection through the door, with requests of its own.
 func (d door) dial(ring *requests) (int, *requests, error) {
 	if d.native {
 		return dialNative(d.addr, ring)
+	}
+	if d.as.name != "" {
+		c, err := dialAs(d.addr, d.as)
+		if err != nil {
+			return -1, nil, err
+		}
+		fd, err := takeFD(c.conn)
+		return fd, ring.copy(), err
 	}
 	fd, err := dialFD(d.addr)
 	return fd, ring.copyWithTag(d.tag), err

@@ -90,7 +90,7 @@ func (l *load) pacedWait(p *pacer, open bool) error {
 	if open && len(p.idle) > 0 {
 		timeout = max(time.Until(p.due), 0)
 	}
-	n, err := l.waitNanos(timeout)
+	n, err := waitNanos(l.epoll, l.events, timeout)
 	switch {
 	case err == unix.EINTR:
 		return nil
@@ -131,10 +131,10 @@ func punctual() (asUsual func()) {
 
 // waitNanos waits for events. Go's scheduler hears nothing of it: its monitor would
 // take the processor away, and the thread would have to look for another.
-func (l *load) waitNanos(d time.Duration) (int, unix.Errno) {
+func waitNanos(epoll int, events []unix.EpollEvent, d time.Duration) (int, unix.Errno) {
 	limit := unix.NsecToTimespec(int64(d))
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])),
-		uintptr(len(l.events)), uintptr(unsafe.Pointer(&limit)), 0, 0)
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT2, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])),
+		uintptr(len(events)), uintptr(unsafe.Pointer(&limit)), 0, 0)
 	if errno != 0 {
 		n = 0
 	}

@@ -35,8 +35,13 @@ func TestMain(m *testing.M) {
 func serve(args []string) error {
 	cfg := server.Default()
 	known := make(map[string]string)
-	for i := 0; i+1 < len(args); i += 2 {
-		known[strings.TrimPrefix(args[i], "--")] = args[i+1]
+	for i := 0; i < len(args); i++ {
+		key, text, whole := strings.Cut(strings.TrimPrefix(args[i], "--"), "=")
+		if !whole && i+1 < len(args) {
+			i++
+			text = args[i]
+		}
+		known[key] = text
 	}
 	for _, s := range cfg.Settings() {
 		if text, given := known[s.Key]; given {

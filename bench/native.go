@@ -75,9 +75,12 @@ func dialNative(addr string, ring *requests) (int, *requests, error) {
 }
 
 // greet says hello and learns the server's view.
-func greet(c net.Conn, addr string) (view uint64, err error) {
+func greet(c net.Conn, addr string) (view uint64, err error) { return greetAs(c, addr, fleetMember{}) }
+
+// greetAs does so as a tenant.
+func greetAs(c net.Conn, addr string, m fleetMember) (view uint64, err error) {
 	_ = c.SetDeadline(time.Now().Add(controlTimeout)) // A broken connection fails below.
-	hello := wire.AppendHello([]byte(wire.Magic), &wire.Hello{Version: wire.Version, Client: 1})
+	hello := wire.AppendHello([]byte(wire.Magic), &wire.Hello{Version: wire.Version, Client: 1, User: []byte(m.name), Secret: []byte(m.password)})
 	if _, err := c.Write(hello); err != nil {
 		return 0, err
 	}

@@ -3,12 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
-	"net"
-	"strconv"
-	"strings"
 
 	"github.com/ostrodb/ostro/bench/workload"
-	"github.com/ostrodb/ostro/internal/port"
 )
 
 // sessionCell is one size of batches with one number of threads.
@@ -18,55 +14,20 @@ type sessionCell struct {
 	Rounds  []respRound `json:"rounds"`
 }
 
-// loneServer is a server on its own with a native port.
-type loneServer struct {
-	*target
-	native string
-	admin  string
-}
-
 // startLone starts one with the records of the experiment.
 func (x *shadow) startLone(ctx context.Context, args ...string) (*loneServer, error) {
-	native, err := port.Reserve()
+	s, err := x.f.startAlone(ctx, args...)
 	if err != nil {
-		return nil, err
-	}
-	defer native.Release()
-	admin, err := port.Reserve()
-	if err != nil {
-		return nil, err
-	}
-	defer admin.Release()
-	args = append([]string{"--native-port", strconv.Itoa(native.Number), "--admin-addr", admin.Addr()}, args...)
-	l, err := x.f.ostro(append(args, strings.Fields(x.f.ostroArgs)...))
-	if err != nil {
-		return nil, err
-	}
-	t, err := l.start(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s := &loneServer{t, native.Addr(), admin.Addr()}
-	if err := poll(ctx, "the native port does not open", s.opened); err != nil {
-		t.stop()
 		return nil, err
 	}
 	value := make([]byte, x.f.value)
 	workload.FillValue(value, 0, 0)
 	x.p.begin("load %s records", x.f.records)
-	if err := fill(ctx, x.p, t, workload.Text30, 0, uint64(x.f.records), value); err != nil {
-		t.stop()
+	if err := fill(ctx, x.p, s.target, workload.Text30, 0, uint64(x.f.records), value); err != nil {
+		s.stop()
 		return nil, err
 	}
 	return s, nil
-}
-
-func (s *loneServer) opened() error {
-	c, err := net.Dial("tcp", s.native)
-	if err != nil {
-		return err
-	}
-	return c.Close()
 }
 
 // load is YCSB-F in native sessions.

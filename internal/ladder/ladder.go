@@ -82,6 +82,7 @@ var Rungs = []string{
 
 	"bench/workload",
 	"bench/plot",
+	"bench/guest",
 	"bench/casestudy",
 	"bench",
 	"test/...",

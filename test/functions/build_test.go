@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	benched "github.com/ostrodb/ostro/bench/guest"
 	"github.com/ostrodb/ostro/examples/functions"
 	"github.com/ostrodb/ostro/sdk"
 )
@@ -133,4 +134,24 @@ func sameModule(t *testing.T, path string) {
 func loads(t *testing.T, module []byte) {
 	t.Helper()
 	newGuest(t, module)
+}
+
+func TestGuestsOfTheBenchmarkAreWhatTheirSourcesBuild(t *testing.T) {
+	needs(t, "c")
+	out := t.TempDir()
+	run(t, "../../bench/guest", "make", "OUT="+out)
+	for name, kept := range map[string][]byte{"guest": benched.Module, "numbered": benched.Numbered(0)} {
+		fresh, err := os.ReadFile(filepath.Join(out, name+".wasm"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case bytes.Equal(fresh, kept):
+		case ci():
+			t.Errorf("%s.wasm is not what its source builds: run `make -C bench/guest` with the compilers of Debian 12, and commit it", name)
+		default:
+			t.Logf("%s.wasm has other bytes than this machine's compilers make", name)
+			loads(t, fresh)
+		}
+	}
 }

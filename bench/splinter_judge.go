@@ -1,0 +1,125 @@
+package bench
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// judge says of each claim whether this run bears it out; of what was not measured it says nothing.
+func (o *splinterOutcome) judge() (lines []verdict) {
+	lines = append(lines, o.judgeGet()...)
+	lines = append(lines, o.judgeAggregate()...)
+	lines = append(lines, o.judgeTAO()...)
+	lines = append(lines, o.judgeHostile()...)
+	return append(lines, o.judgeInstall()...)
+}
+
+func (o *splinterOutcome) judgeGet() []verdict {
+	native, function := o.cell("get", float64(o.Batch), "native"), o.cell("get", float64(o.Batch), "function")
+	if native == nil || function == nil {
+		native, function = o.cell("tenants", float64(o.Tenants), "native"), o.cell("tenants", float64(o.Tenants), "function")
+	}
+	if native == nil || function == nil {
+		return nil
+	}
+	loss := 1 - function.ratioTo(native, splinterRate)
+	return []verdict{{
+		fmt.Sprintf("a get by a function at %s, batches of %d: throughput lost", many(o.Tenants, "tenant", "tenants"), o.Batch),
+		"at most 25%", "19%", fmt.Sprintf("%.0f%%", 100*loss), holds(loss <= 0.25),
+	}}
+}
+
+func (o *splinterOutcome) judgeAggregate() (lines []verdict) {
+	const four = 4
+	client, function := o.cell("aggregate", four, "client"), o.cell("aggregate", four, "function")
+	if client == nil || function == nil {
+		return nil
+	}
+	gain := function.ratioTo(client, splinterRate)
+	lines = append(lines, verdict{"aggregate over 4 records to the client's: throughput", "at least 1.30x", "1.33x", times(gain), holds(gain >= 1.3)})
+	if c, f := o.cell("aggregate alone", four, "client"), o.cell("aggregate alone", four, "function"); c != nil && f != nil {
+		p50 := f.ratioTo(c, splinterP50)
+		lines = append(lines, verdict{"the same: median latency, one at a time", "at most 0.65x", "0.62x", times(p50), holds(p50 <= 0.65)})
+	}
+	p50 := function.ratioTo(client, splinterP50)
+	lines = append(lines, verdict{"the same: median latency under full load", "at most 0.65x", "-", times(p50), holds(p50 <= 0.65)})
+	if redis := o.cell("aggregate", four, "redis lua"); redis != nil {
+		native := function.ratioTo(redis, splinterRate)
+		lines = append(lines, verdict{"aggregate over 4 records to Redis' Lua: throughput", "at least 3.00x", "-", times(native), holds(native >= 3)})
+		if f := o.cell("aggregate", four, "fcall"); f != nil {
+			resp := f.ratioTo(redis, splinterRate)
+			lines = append(lines, verdict{"the same by FCALL, in Redis' protocol", "at least 3.00x", "-", times(resp), holds(resp >= 3)})
+		}
+	}
+	return lines
+}
+
+func (o *splinterOutcome) judgeTAO() (lines []verdict) {
+	combined := o.cell("tao", 1, "combined")
+	if combined == nil {
+		return nil
+	}
+	for _, w := range []struct{ way, paper string }{{"native", "1.14x"}, {"function", "1.14x"}, {"native, by the list's own record", "-"}} {
+		c := o.cell("tao", 1, w.way)
+		if c == nil {
+			continue
+		}
+		gain := combined.ratioTo(c, splinterRate)
+		lines = append(lines, verdict{"TAO 60/40, combined to " + w.way + ": throughput", "above 1.00x", w.paper, times(gain), holds(gain > 1)})
+	}
+	return lines
+}
+
+func (o *splinterOutcome) judgeHostile() (lines []verdict) {
+	add := func(part, what string, every int, figure func(splinterRound) float64, wanted string, fits func(float64) bool) {
+		var none, bad *splinterCell
+		for _, c := range o.part(part) {
+			switch c.Way {
+			case "none":
+				none = &c
+			case hostileName(every):
+				bad = &c
+			}
+		}
+		if none == nil || bad == nil || bad.of(func(r splinterRound) float64 { return float64(r.Endless) }) == 0 {
+			return // Where none was begun there is nothing to say.
+		}
+		r := bad.ratioTo(none, figure)
+		lines = append(lines, verdict{fmt.Sprintf("endless loops at %s: %s", hostileName(every), what), wanted, "-", times(r), holds(fits(r))})
+	}
+	noise := o.noise()
+	add("hostile", "throughput", 1e6, splinterRate, fmt.Sprintf("1.00x within %.0f%%", 100*noise), func(r float64) bool { return r >= 1-noise })
+	for _, part := range []string{"hostile", "hostile at a load"} {
+		where := " under full load"
+		if part != "hostile" {
+			where = " at half of it"
+		}
+		add(part, "others' p99"+where, 1e6, splinterP99, "at most 2.00x", func(r float64) bool { return r <= 2 })
+		add(part, "others' p99.9"+where, 1e3, splinterP999, "at most 3.00x", func(r float64) bool { return r <= 3 })
+	}
+	return lines
+}
+
+// noise is how far rounds without any loop lie from their median: less than that nobody can tell.
+func (o *splinterOutcome) noise() float64 {
+	for _, c := range o.part("hostile") {
+		if c.Way == "none" {
+			return max(0.03, spread(figures(c.Rounds, splinterRate))/2)
+		}
+	}
+	return math.NaN()
+}
+
+func (o *splinterOutcome) judgeInstall() []verdict {
+	i := o.Install
+	if i == nil {
+		return nil
+	}
+	const wanted = 5 * time.Millisecond
+	return []verdict{
+		{fmt.Sprintf("%s functions of %s are installed and each was called: memory", grouped(int64(i.Functions)), many(i.Tenants, "tenant", "tenants")), "a quarter of the machine's", "-", bytesShort(i.Called), holds(i.Called <= i.Machine/4)},
+		{"first call after a restart, p50", "at most 5 ms", "-", short(i.First.P50), holds(i.First.P50 <= wanted)},
+		{"first call after a restart, p99", "at most 5 ms", "-", short(i.First.P99), holds(i.First.P99 <= wanted)},
+	}
+}

@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ostrodb/ostro/bench/guest"
+)
+
+// small is an experiment that is over soon.
+func small(parts string, more ...string) []string {
+	return append([]string{
+		"splinter", "--parts", parts, "--redis-program", "", "--tenants", "1,3", "--records", "600", "--rounds", "1", "--duration", "10ms",
+		"--window", "2", "--batch", "4", "--batches", "1,4", "--loads", "50",
+	}, more...)
+}
+
+// ways lists what was measured, as part: case, way.
+func (o *splinterOutcome) ways() (all []string) {
+	for _, c := range o.Cells {
+		all = append(all, c.Part+": "+c.Case+", "+c.Way)
+	}
+	return all
+}
+
+func TestSplinterMeasuresPlainOperationsBesideFunctions(t *testing.T) {
+	got := decoded[splinterOutcome](t, small("get,tenants")...)
+	if len(got.Cells) != 2*2+2+2*2 {
+		t.Fatalf("measured %q", got.ways())
+	}
+	for _, c := range got.Cells {
+		if len(c.Rounds) != 1 || c.Rounds[0].OpsPerSecond <= 0 || c.Rounds[0].Latency.P50 <= 0 || c.Rounds[0].ServerCPU <= 0 {
+			t.Errorf("%s, %s, %s: %+v", c.Part, c.Case, c.Way, c.Rounds)
+		}
+	}
+	if lines := got.judge(); len(lines) != 1 || !strings.Contains(lines[0].Ours, "%") {
+		t.Errorf("judged %+v", lines)
+	}
+}
+
+func TestSplinterSumsUpAndWalksGraphsInEveryWay(t *testing.T) {
+	got := decoded[splinterOutcome](t, small("aggregate,compute,tao", "--sizes", "4,40", "--orders", "3,30000", "--objects", "20")...)
+	want := []string{
+		"aggregate: 4 records, client", "aggregate: 4 records, fcall", "aggregate alone: 40 records, function",
+		"compute: 30,000 multiplications, function", "tao: 60% objects, 40% ranges, combined",
+	}
+	for _, w := range want {
+		if !slices.Contains(got.ways(), w) {
+			t.Errorf("%q is missing in %q", w, got.ways())
+		}
+	}
+	if lines := got.judge(); len(lines) != 3+3 {
+		t.Errorf("judged %+v", lines)
+	}
+}
+
+func TestSplinterSharesAServerWithWhoeverNeverEnds(t *testing.T) {
+	got := decoded[splinterOutcome](t, small("long,hostile", "--hostile", "1000000,8", "--yields", "0,8", "--ostro-args", "--function-deadline 100ms")...)
+	none, some := 0, 0
+	for _, c := range got.Cells {
+		switch n := c.Rounds[0].Endless; c.Way {
+		case "none", hostileName(1e6):
+			none += n
+		case hostileName(8):
+			some += n
+		}
+	}
+	if none != 0 || some == 0 {
+		t.Errorf("%d loops where there were to be none, %d where there were to be some", none, some)
+	}
+	for _, v := range got.judge() {
+		if strings.Contains(v.Line, hostileName(1e6)) {
+			t.Errorf("something is said of loops that were not begun: %+v", v)
+		}
+	}
+}
+
+func TestSplinterInstallsAndFindsFunctionsAgain(t *testing.T) {
+	got := decoded[splinterOutcome](t, small("install", "--functions", "8", "--first-calls", "4")...)
+	i := got.Install
+	if i == nil || i.Functions != 8 || i.Tenants != 3 || i.Calls != 4 || i.First.P50 <= 0 || i.Again.P50 <= 0 || i.Called <= 0 {
+		t.Fatalf("got %+v", i)
+	}
+	if lines := got.judge(); len(lines) != 3 {
+		t.Errorf("judged %+v", lines)
+	}
+}
+
+func TestSplinterWritesATableAndAPlot(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "out.svg")
+	out := mustRun(t, small("skew,tenants", "--skews", "0.9", "--plot", file)...)
+	for _, want := range []string{"at home only", "3 tenants", "What must hold", "the paper", "repeat   ostro"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the report lacks %q:\n%s", want, out)
+		}
+	}
+	if svg, err := os.ReadFile(file); err != nil || !bytes.Contains(svg, []byte("native")) {
+		t.Errorf("the plot: %v\n%s", err, svg)
+	}
+}
+
+func TestSplinterHasRedisDoTheSame(t *testing.T) {
+	redis, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Skip("there is no redis-server")
+	}
+	got := decoded[splinterOutcome](t, small("get,aggregate,tao", "--sizes", "4", "--objects", "20", "--redis-program", redis)...)
+	if !strings.HasPrefix(got.Redis, "redis ") {
+		t.Errorf("beside was %q", got.Redis)
+	}
+	for _, w := range []string{"get: batches of 4, redis lua", "aggregate: 4 records, redis lua", "tao: 60% objects, 40% ranges, redis, GET and lua"} {
+		if !slices.Contains(got.ways(), w) {
+			t.Errorf("%q is missing in %q", w, got.ways())
+		}
+	}
+}
+
+func TestNumberedGuestsAreAllDifferent(t *testing.T) {
+	a, b := guest.Numbered(7), guest.Numbered(12345)
+	if bytes.Equal(a, b) || !bytes.Contains(b, []byte("ostro_fn_f12345")) || len(a) != len(b) {
+		t.Errorf("modules of %d and %d bytes", len(a), len(b))
+	}
+}
