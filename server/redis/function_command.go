@@ -88,7 +88,7 @@ func functionLoad(c *call) verdict {
 	var p library.Package
 	if c.conn.resume.errand == nil { // Otherwise it is under way.
 		var err error
-		if p, err = packageOf(c.args[len(c.args)-1]); err != nil {
+		if p, err = packageOf(s, c.args[len(c.args)-1]); err != nil {
 			return c.fail("ERR " + err.Error())
 		}
 	}
@@ -119,7 +119,7 @@ func install(ctx context.Context, s *library.Shelf, p library.Package, replace, 
 }
 
 // packageOf reads what LOAD takes: "#!wasm name=NAME", a new line, and the module. It is a copy.
-func packageOf(arg []byte) (p library.Package, err error) {
+func packageOf(s *library.Shelf, arg []byte) (p library.Package, err error) {
 	line, _, found := bytes.Cut(arg[:min(len(arg), maxHeadline)], []byte("\n"))
 	words := strings.Fields(string(line))
 	switch {
@@ -138,8 +138,12 @@ func packageOf(arg []byte) (p library.Package, err error) {
 	if p.Name == "" {
 		return p, errors.New("Library name was not given: #!wasm name=NAME")
 	}
-	p.Code = bytes.Clone(arg[len(line)+1:])
-	return p, library.CheckName(p.Name)
+	code := arg[len(line)+1:]
+	if err := errors.Join(library.CheckName(p.Name), s.Fits(len(code))); err != nil {
+		return p, err
+	}
+	p.Code = bytes.Clone(code)
+	return p, nil
 }
 
 // maxHeadline is how long the first line of what LOAD takes may be.

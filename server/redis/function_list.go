@@ -201,7 +201,9 @@ func functionRestore(c *call) verdict {
 	var packages []library.Package
 	var bad error
 	if c.conn.resume.errand == nil {
-		packages, bad = library.Undump(c.args[2])
+		if bad = s.FitAll(len(c.args[2])); bad == nil {
+			packages, bad = library.Undump(c.args[2])
+		}
 	}
 	_, over, err := c.working(func(ctx context.Context) (any, error) {
 		if bad != nil {

@@ -14,6 +14,9 @@ import (
 //	"OSTROFN1"   (uvarint length, name, uvarint length, code)*   SHA-256
 const dumpMagic = "OSTROFN1"
 
+// dumpSlack is what a dump has at most beside code.
+const dumpSlack = 1 << 20
+
 // Dump writes modules down for Undump.
 func Dump(packages []Package) []byte {
 	out := []byte(dumpMagic)

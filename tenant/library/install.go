@@ -7,6 +7,10 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/ostrodb/ostro/internal/background"
+	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/extension/meter"
 )
 
 // What an installation says no to.
@@ -35,6 +39,22 @@ func (s *Shelf) Install(ctx context.Context, p Package, replace bool) (Entry, er
 	return entries[0], nil
 }
 
+// Fits refuses a module by its size alone, before anybody has copied it.
+func (s *Shelf) Fits(bytes int) error {
+	if most := s.lib.opts.Limits.Extension.Module.ModuleBytes; bytes > most {
+		return &extension.RefusedError{Err: &meter.LimitError{What: "bytes", Has: bytes, Most: most}}
+	}
+	return nil
+}
+
+// FitAll refuses a dump by its size alone.
+func (s *Shelf) FitAll(bytes int) error {
+	if most := s.lib.opts.Limits.CodeBytes + dumpSlack; int64(bytes) > most {
+		return fmt.Errorf("the payload has %d bytes, and the modules of a tenant can have %d", bytes, s.lib.opts.Limits.CodeBytes)
+	}
+	return nil
+}
+
 // Mode is what is done about modules that are there.
 type Mode byte
 
@@ -52,7 +72,7 @@ func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) (
 	defer func() { s.adopt(entries, warms) }()
 	for i, p := range packages {
 		var err error
-		if entries[i], warms[i], err = s.check(p); err != nil {
+		if entries[i], warms[i], err = s.check(ctx, p); err != nil {
 			return nil, err
 		}
 		code[entries[i].Sum] = p.Code
@@ -76,12 +96,23 @@ func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) (
 	return entries, nil
 }
 
-// check compiles a module, and tells what there is to know about it.
-func (s *Shelf) check(p Package) (Entry, *warm, error) {
+// check compiles a module, and tells what there is to know about it. A tenant has one compiled at a time, and all
+// together no more than there are compilers: who installs much, or what is hard to compile, waits alone.
+func (s *Shelf) check(ctx context.Context, p Package) (Entry, *warm, error) {
 	if err := CheckName(p.Name); err != nil {
 		return Entry{}, nil, err
 	}
-	w, err := s.lib.warmUp(s.tenant, p.Code)
+	for _, turn := range []chan struct{}{s.checking, s.lib.checking} {
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			return Entry{}, nil, fmt.Errorf("too much is installed at the same time: try again (%w)", ctx.Err())
+		}
+	}
+	var w *warm
+	var err error
+	background.Quietly(func() { w, err = s.lib.warmNow(s.tenant, p.Code) })
 	if err != nil {
 		return Entry{}, nil, err
 	}

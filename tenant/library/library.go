@@ -73,6 +73,7 @@ type Library struct {
 	runtimeErr  error
 
 	compiling queue
+	checking  chan struct{} // holds one for each installation that compiles
 	warm      warmSet
 	logged    atomic.Int64 // bytes that logs hold
 	tick      atomic.Int64 // seconds since the start, about
@@ -98,7 +99,7 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	if opts.Idle == 0 {
 		opts.Idle = 10 * time.Minute
 	}
-	l := &Library{opts: opts, log: opts.Logger, shelves: map[Owner]*Shelf{}}
+	l := &Library{opts: opts, log: opts.Logger, shelves: map[Owner]*Shelf{}, checking: make(chan struct{}, compilers())}
 	l.compiling.init()
 	l.warm.init()
 	pages, asOf, err := opts.Book.Read(ctx)

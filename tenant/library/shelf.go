@@ -20,6 +20,7 @@ type Shelf struct {
 	diaries  map[string]*diary // by module; library.mu
 	past     Counts            // of modules that were deleted; library.mu
 	runs     runs
+	checking chan struct{} // holds one while one of its installations compiles
 }
 
 // content never changes.
@@ -29,7 +30,7 @@ type content struct {
 }
 
 func newShelf(l *Library, o Owner, name string) *Shelf {
-	s := &Shelf{lib: l, owner: o, tenant: name, diaries: map[string]*diary{}}
+	s := &Shelf{lib: l, owner: o, tenant: name, diaries: map[string]*diary{}, checking: make(chan struct{}, 1)}
 	s.content.Store(&content{})
 	return s
 }
