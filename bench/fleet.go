@@ -57,7 +57,6 @@ type chore struct {
 	id     uint32
 	kind   uint8
 	aside  bool // it counts, but not in latencies
-	sum    uint64
 }
 
 // job is what a fleet does. It may keep state, for one thread calls it.

@@ -106,7 +106,6 @@ type loadJob struct {
 	each   func(tenant int) int // how many
 	make   func(op *wire.Op, tenant, i int)
 	at, i  int // whose turn it is, and which is next
-	size   int // of a batch
 	tenant int // how many there are
 }
 

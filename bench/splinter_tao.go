@@ -28,7 +28,7 @@ const (
 )
 
 func objectKey(id uint64) []byte { return fmt.Appendf(nil, "{%s}:o:%d", graphName, id) }
-func rootKey(id uint64) []byte { return fmt.Appendf(nil, "{%s}:a:%d:%d", graphName, id, edgeType) }
+func rootKey(id uint64) []byte   { return fmt.Appendf(nil, "{%s}:a:%d:%d", graphName, id, edgeType) }
 
 func idsKey(id uint64) []byte { return fmt.Appendf(nil, "{%s}:l:%d:%d", graphName, id, edgeType) }
 
