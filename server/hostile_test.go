@@ -249,7 +249,10 @@ func nested(n int) []byte {
 		id   byte
 		data []byte
 	}{
-		{1, []byte{1, 0x60, 0, 1, 0x7f}}, {3, []byte{1, 0}}, {5, []byte{1, 0, 1}}, {7, exports},
+		{1, []byte{1, 0x60, 0, 1, 0x7f}},
+		{3, []byte{1, 0}},
+		{5, []byte{1, 0, 1}},
+		{7, exports},
 		{10, append(append([]byte{1}, leb(len(body))...), body...)},
 	} {
 		m = append(append(append(m, section.id), leb(len(section.data))...), section.data...)

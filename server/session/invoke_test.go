@@ -159,7 +159,10 @@ func TestReadsOfAFunctionAreOfOneMoment(t *testing.T) {
 }
 
 func TestALongInvocationHoldsUpNoOtherOfItsBatch(t *testing.T) {
-	c := callers(t, store.Options{}, client.Options{})
+	st := openStore(t, store.Options{})
+	o := withFunctions(t, st, session.Options{})
+	_, addr := serve(t, st, o)
+	c := dial(t, "ostro://"+addr, client.Options{})
 	long := c.Go(t.Context(), client.Invoke(0, b("a"), "endless"))
 	for i := range 50 {
 		r, err := c.Do(t.Context(), client.Invoke(0, b("n"), "count", b(shortWork)))
@@ -167,6 +170,7 @@ func TestALongInvocationHoldsUpNoOtherOfItsBatch(t *testing.T) {
 			t.Fatalf("%d: %d %v", i, r.Int(), err)
 		}
 	}
+	o.Functions.Shelf(nil).Kill()
 	if _, err := long.Wait(); err == nil || !strings.Contains(err.Error(), "function endless: ") || errors.Is(err, context.Canceled) {
 		t.Errorf("the long one: %v", err)
 	}
