@@ -121,7 +121,7 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 }
 
 // callUnits is the fuel that a call costs by itself.
-const callUnits = 200
+const callUnits = 256
 
 // keptBytes is what of a task's buffers is kept for the next call.
 const keptBytes = 64 << 10

@@ -50,7 +50,7 @@ func (w *rewriter) rewriteFunction(own int) error {
 	}
 	c := &w.m.Code[own]
 	c.Body = e.b
-	if e.p != nil {
+	if e.p != nil || e.fi.bulk {
 		c.Locals = append(c.Locals[:len(c.Locals):len(c.Locals)], wasm.LocalRun{N: 1, Type: wasm.I64}, wasm.LocalRun{N: 4, Type: wasm.I32})
 	}
 	return nil

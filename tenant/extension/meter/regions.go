@@ -19,8 +19,8 @@ type region struct {
 }
 
 const (
-	foldMost    = 64 // what a region costs at most that is folded
-	foldSumMost = 96 // what all that is folded into one region costs at most, besides as much as the region itself
+	foldMost    = 128 // what a region costs at most that is folded
+	foldSumMost = 192 // what all that is folded into one region costs at most, besides as much as the region itself
 )
 
 // frameOf is a block that is open while code is read.
@@ -139,10 +139,12 @@ func (w *rewriter) stepCall(p *plan, in *wasm.Instr) {
 	own := int(in.A) - w.oldBase
 	switch {
 	case own < 0:
-		p.charge(hostCost)
-		p.called()
+		p.charge(hostCost) // The host does not look at what the guest has.
 	case w.f.infos[own].small:
 		p.charge(w.f.infos[own].smallCost)
+		if w.f.infos[own].looks {
+			p.called()
+		}
 	default:
 		p.called()
 	}

@@ -14,14 +14,16 @@ type info struct {
 	blocks   int
 	loops    bool
 	bulk     bool
-	host     bool     // calls imports
-	calls    []uint32 // own functions, without their base
+	hosts    int      // calls of imports
+	calls    []uint32 // own functions, without their base, in order
+	sites    []int    // from how many places each of them is called
 	indirect []uint32 // types
 	frame    uint64   // an estimate of its bytes on the stack
 
 	inTable   bool // calls by table can reach it
 	recursive bool
 	counts    bool // keeps account of the stack
+	looks     bool // what it calls, or does itself, may look at the fuel
 	small     bool // is paid for by its callers
 	smallCost uint64
 }
@@ -125,7 +127,7 @@ func declaredFuncs(m *wasm.Module) map[uint32]bool {
 func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64)) error {
 	fi := &f.infos[own]
 	body := m.Body(own)
-	called := map[uint32]bool{}
+	called := map[uint32]int{}
 	byType := map[uint32]bool{}
 	var in wasm.Instr
 	n := uint64(0)
@@ -142,9 +144,9 @@ func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64)) error {
 			fi.blocks += len(in.Labels)
 		case wasm.Call:
 			if callee := int(in.A) - m.ImportedFuncs(); callee >= 0 {
-				called[uint32(callee)] = true
+				called[uint32(callee)]++
 			} else {
-				fi.host = true
+				fi.hosts++
 			}
 		case wasm.CallIndirect:
 			byType[uint32(in.A)] = true
@@ -158,8 +160,9 @@ func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64)) error {
 	if err := body.Err(); err != nil {
 		return fmt.Errorf("function %d: %w", own+m.ImportedFuncs(), err)
 	}
-	for c := range called {
-		fi.calls = append(fi.calls, c)
+	fi.calls = slices.Sorted(maps.Keys(called))
+	for _, c := range fi.calls {
+		fi.sites = append(fi.sites, called[c])
 	}
 	for t := range byType {
 		fi.indirect = append(fi.indirect, t)
@@ -184,12 +187,13 @@ func frame(m *wasm.Module, own int, instrs uint64) uint64 {
 
 const (
 	// smallMost is what a function costs at most that its callers pay for.
-	smallMost = 160
+	smallMost = 256
 	// tableMost is that of functions in tables: whoever calls by table pays for the largest.
 	tableMost = 64
 )
 
-// findSmall finds functions without loops, bulk operations and calls of anything that is not small itself.
+// findSmall finds functions without loops that are on the stack once at most. What they call, and is not small, charges
+// by itself.
 func (f *facts) findSmall() {
 	for own := range f.infos {
 		f.isSmall(uint32(own), 0)
@@ -202,20 +206,23 @@ func (f *facts) isSmall(own uint32, depth int) bool {
 		return fi.small
 	}
 	fi.smallCost = fi.cost + 1 // Also a mark: it was looked at.
-	if fi.loops || fi.bulk || fi.host || fi.counts || len(fi.indirect) > 0 || depth > 8 {
+	fi.looks = true
+	if fi.loops || fi.counts || depth > 8 {
 		return false
 	}
-	// A callee counts as often as it could be called: once for each unit of the caller's cost.
-	for _, c := range fi.calls {
-		if !f.isSmall(c, depth+1) {
-			return false
+	looks := fi.bulk || len(fi.indirect) > 0
+	fi.smallCost += uint64(fi.hosts) * hostCost
+	for i, c := range fi.calls {
+		if f.isSmall(c, depth+1) {
+			fi.smallCost += f.infos[c].smallCost * uint64(fi.sites[i])
 		}
-		fi.smallCost += f.infos[c].smallCost * (fi.cost/callCost + 1)
+		looks = looks || f.infos[c].looks
 	}
 	most := uint64(smallMost)
 	if fi.inTable {
 		most = tableMost
 	}
 	fi.small = fi.smallCost <= most
+	fi.looks = looks || !fi.small
 	return fi.small
 }

@@ -57,19 +57,30 @@ func (b *Reader) Next(in *Instr) bool {
 	return r.err == nil
 }
 
+// second is the number behind a prefix. It must be written as short as can be: the compiler takes its first byte for all
+// of it, and would read another instruction.
+func (b *Reader) second() uint32 {
+	at := b.r.at
+	n := b.r.u32()
+	if n < 0x80 && b.r.at > at+1 || n < 0x4000 && b.r.at > at+2 {
+		b.r.fail("an instruction that is not written as short as can be")
+	}
+	return n
+}
+
 func (b *Reader) op() (Op, shape) {
 	r := &b.r
 	c := r.byte()
 	op, s := Op(c), shapes[c]
 	switch c {
 	case 0xfc:
-		n := r.u32()
+		n := b.second()
 		if n < uint32(len(miscs)) {
 			s = miscs[n]
 		}
 		op = 0xfc00 | Op(n&0xff)
 	case 0xfd:
-		n := r.u32()
+		n := b.second()
 		if n < uint32(len(vecs)) {
 			s = vecs[n]
 		}
