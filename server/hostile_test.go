@@ -176,7 +176,12 @@ func TestAFloodOfEndlessCallsStopsNobody(t *testing.T) {
 	}
 	flood.Wait()
 	m, _ := s.node.Scheduler()
-	if m.Throttled == 0 || m.Killed == 0 || m.Turns != 0 {
+	for ; m.Turns != 0; m, _ = s.node.Scheduler() { // A call is answered a moment before its turn ends.
+		if err := s.works(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.Throttled == 0 || m.Killed == 0 {
 		t.Errorf("the scheduler says %+v", m)
 	}
 	for _, u := range s.node.Tenants() {

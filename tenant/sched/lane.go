@@ -55,6 +55,9 @@ func (l *lane) push(t *Turn) {
 	}
 }
 
+// leastPause is for how long a lane is set aside at least, so that a tenant with little time uses it in few pieces.
+const leastPause = time.Millisecond
+
 // pop takes the next turn, or sets the lane aside until its tenant may run again.
 func (l *lane) pop(now int64) *Turn {
 	t := l.late(now)
@@ -63,7 +66,7 @@ func (l *lane) pop(now int64) *Turn {
 			l.aside = forTime
 			l.share.throttled.Add(1)
 			l.at.crew.s.counts.throttled.Add(1)
-			time.AfterFunc(time.Duration(l.patience(now, pause)), l.release)
+			time.AfterFunc(max(time.Duration(l.patience(now, pause)), leastPause), l.release)
 			return nil
 		}
 		t = l.choose()

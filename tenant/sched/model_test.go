@@ -129,8 +129,10 @@ func (p *plan) carryOut() error {
 		switch err := share.Go(func(u *Turn) { c.run(l, i, u) }); {
 		case err == nil:
 			l.taken[i] = true
-		case !errors.Is(err, ErrBusy) || share.Usage().Turns < int64(p.opts.Queue):
+		case !errors.Is(err, ErrBusy):
+			l.mu.Lock()
 			l.fault("call %d: %w", i, err)
+			l.mu.Unlock()
 		}
 		if c.limit != 0 {
 			share.SetLimit(c.limit)

@@ -119,13 +119,18 @@ func (h *Share) pause(now int64) int64 {
 	return max(h.full.Load()-now-burst, 0)
 }
 
-// begin notes that a turn begins, unless too many have.
+// begin notes that a turn begins, unless too many have. It never counts one too many, not even for a moment: two lanes that
+// see each other's would both wait, and nobody might be left to release them.
 func (h *Share) begin() bool {
-	if h.begun.Add(1) > int64(h.s.opts.Begun) && !h.s.closed.Load() {
-		h.begun.Add(-1)
-		return false
+	for {
+		n := h.begun.Load()
+		if n >= int64(h.s.opts.Begun) && !h.s.closed.Load() {
+			return false
+		}
+		if h.begun.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
-	return true
 }
 
 // unbegin takes a begin back, and lets turns begin that were held back.

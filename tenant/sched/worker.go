@@ -148,6 +148,7 @@ func (w *worker) pass(t *Turn, now int64) {
 		if !w.crew.wanted(w) || !w.free.CompareAndSwap(true, false) {
 			return
 		}
+		w.crew.s.watch.wake()
 		t = w.find(now)
 	}
 	w.begin(t, now)
