@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -91,7 +92,14 @@ func (st *Store) findFileless(ctx context.Context) error {
 		return err
 	}
 	for _, id := range st.tier.fileless {
-		if _, ok := slices.BinarySearch(local, id); ok {
+		_, there := slices.BinarySearch(local, id)
+		inTier := slices.ContainsFunc(st.tier.man.Segments, func(m device.ManifestSegment) bool { return m.ID == id })
+		if there && !inTier && st.opts.Elsewhere != nil {
+			if there, err = st.wholeFile(id); err != nil {
+				return err
+			}
+		}
+		if there {
 			continue
 		}
 		if st.opts.Elsewhere == nil {
@@ -109,4 +117,22 @@ func (st *Store) findFileless(ctx context.Context) error {
 		}
 	}
 	return st.editTiered(func([]record.SegmentID) []record.SegmentID { return nil })
+}
+
+// wholeFile tells whether the file of a closed segment is whole, and removes it otherwise: a process died while it brought it
+// back.
+func (st *Store) wholeFile(id record.SegmentID) (bool, error) {
+	f, err := st.dev.Open(id)
+	if err != nil {
+		return false, err
+	}
+	b := make([]byte, f.Size())
+	_, err = f.ReadAt(b, 0)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return false, err
+	}
+	if _, err := record.ScanWith(b, id, record.ScanOptions{Closed: true}); err == nil {
+		return true, nil
+	}
+	return false, st.dev.Remove(id)
 }
