@@ -50,7 +50,7 @@ func sendingWorld(t *testing.T) (*world, *redis.ClusterClient, meta.Migration) {
 func (w *world) goOn() { w.must(os.Remove(filepath.Join(w.halts, string(migrate.Settling)))) }
 
 func TestTheSourcesCleanerSendsWhatIsAnothersUntilNothingRemains(t *testing.T) {
-	w, c, m := sendingWorld(t)
+	w, _, m := sendingWorld(t)
 	if n := w.nodes["n1"].Engine().Metrics().Sent; n == 0 {
 		t.Error("the source dropped nothing of what it sent")
 	}
@@ -75,7 +75,7 @@ func TestWhoeverDiesAfterTheSourcesCleanerHasSentNothingIsLostAndNothingComesBac
 	}
 	for _, harm := range harms {
 		t.Run(harm, func(t *testing.T) {
-			w, c, m := sendingWorld(t)
+			w, _, m := sendingWorld(t)
 			switch harm {
 			case "cancel":
 				w.must(w.meta.CancelMigration(patient(t), m.ID))
@@ -93,7 +93,7 @@ func TestWhoeverDiesAfterTheSourcesCleanerHasSentNothingIsLostAndNothingComesBac
 					return settled(s) && !s.IsAlive(view.NodeID(harm)) && s.Migrations[m.ID].Stage.Ended()
 				})
 			}
-			c = w.client(w.all()...)
+			c := w.client(w.all()...)
 			w.check(c, 200, coldKeys)
 			w.missing(c, 0, 200)
 			w.write(c, 0, 100)

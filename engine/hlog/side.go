@@ -51,6 +51,8 @@ type sides struct {
 	moved chan struct{} // closed, and replaced, after every attempt
 	err   error         // why the last attempt failed
 	count atomic.Int32  // of open
+
+	awaited atomic.Int32 // how many wait for adoptions
 }
 
 func (s *sides) begin() {
@@ -136,6 +138,8 @@ func (l *Log) AwaitSides(ctx context.Context) error {
 
 // awaitAdopted waits until no segments are left that are not part of the log.
 func (l *Log) awaitAdopted(ctx context.Context, left func() (n int, moved <-chan struct{}, why error)) error {
+	l.sides.awaited.Add(1)
+	defer l.sides.awaited.Add(-1)
 	for {
 		left, moved, why := left()
 		switch {
@@ -153,6 +157,9 @@ func (l *Log) awaitAdopted(ctx context.Context, left func() (n int, moved <-chan
 		}
 	}
 }
+
+// SidesAwaited tells whether somebody waits until side segments are part of the log.
+func (l *Log) SidesAwaited() bool { return l.sides.awaited.Load() > 0 }
 
 // Pending is how many of its segments are closed and not part of the log yet.
 func (s *Side) Pending() int {

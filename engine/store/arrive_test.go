@@ -169,3 +169,26 @@ func TestWhatArrivesIsMadePartOfTheLogAfterThePulls(t *testing.T) {
 		t.Errorf("%d keys, want %d", keys, records)
 	}
 }
+
+func TestAnArrivalThatIsPulledHoldsNobodyUpWhoWaitsForOtherSideSegments(t *testing.T) {
+	st, err := store.Open(store.Options{Device: device.NewMemory(), Durability: store.EverySec, Cluster: true, SegmentBytes: 64 << 10, Replicator: hlogtest.New(t, seedOf(t))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	a, err := st.Arrive(store.ArriveOptions{Ranges: []store.Range{everyPlace}, Ceiling: 7, Puller: noPuller{t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.End()
+	a.Hasten(true)
+	b := bring(t, st)
+	b.fill(t, "other", 2000)
+	b.ss.Close()
+	if err := b.side.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.side.Pending(); n != 0 {
+		t.Errorf("%d side segments are not part of the log", n)
+	}
+}

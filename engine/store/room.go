@@ -71,10 +71,12 @@ func (st *Store) slack() int64 { return max(2, st.maxResident()/20) }
 // pressed tells whether memory is getting short.
 func (st *Store) pressed() bool { return st.log.Resident() > st.maxResident()-st.slack() }
 
-// busy tells whether what keeps the log in order is to wait, for somebody waits for an import. Side segments are in memory
-// until they are part of the log, so an arrival has that only while there is plenty.
+// busy tells whether what keeps the log in order is to wait, for somebody waits for an import. An arrival may take as long
+// as its source likes: it has that only while nobody waits for other side segments, such as those of an heir, and while
+// there is plenty of memory, where all of them are until they are part of the log. Copies of what
+// another owns are no reason at all.
 func (st *Store) busy() bool {
-	return st.imports.own() || st.arriving.hasty() && st.log.Resident() < st.maxResident()/4*3
+	return st.imports.own() || st.arriving.hasty() && !st.log.SidesAwaited() && st.log.Resident() < st.maxResident()/4*3
 }
 
 // takeRoom gets memory for one more segment. The background may wait for it;
