@@ -50,7 +50,7 @@ func sendingWorld(t *testing.T) (*world, *redis.ClusterClient, meta.Migration) {
 func (w *world) goOn() { w.must(os.Remove(filepath.Join(w.halts, string(migrate.Settling)))) }
 
 func TestTheSourcesCleanerSendsWhatIsAnothersUntilNothingRemains(t *testing.T) {
-	w, _, m := sendingWorld(t)
+	w, c, m := sendingWorld(t)
 	if n := w.nodes["n1"].Engine().Metrics().Sent; n == 0 {
 		t.Error("the source dropped nothing of what it sent")
 	}
