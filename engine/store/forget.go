@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
@@ -14,16 +15,45 @@ import (
 // was forgotten is absent from then on, also after a restart. So where other
 // segments may hold older records of it, a tombstone stays behind.
 
+// turn is how far forgetting has come through memory. Results of operations may not be forgotten before their time: they
+// are written again. A cache that is full of those could make room for ever, and take it again for what it kept.
+//
+// It is the maintenance's.
+type turn struct {
+	passed int64     // bytes, since it began
+	given  int64     // segments that had been given to anybody then
+	futile time.Time // when one ended that gave none
+}
+
+// futileRest is how long memory counts as full then.
+const futileRest = time.Second
+
+// pass notes that so many bytes were passed. A turn ends with all that there are.
+func (t *turn) pass(bytes, all, given int64) {
+	if t.passed += bytes; t.passed < all {
+		return
+	}
+	if given == t.given {
+		t.futile = time.Now()
+	}
+	t.passed, t.given = 0, given
+}
+
 // forgetOldest drops the oldest segment in memory with all its records.
 func (st *Store) forgetOldest() bool {
+	if time.Since(st.turn.futile) < futileRest {
+		return false
+	}
 	for _, s := range st.log.Segments() {
 		if !st.log.AtRest(s) || !st.log.InMemory(s) {
 			continue
 		}
+		bytes := int64(s.End())
 		if err := st.forget(s); err != nil {
 			st.complain("eviction failed", err, s)
 			return false
 		}
+		st.turn.pass(bytes, st.log.Resident()*int64(st.opts.SegmentBytes), st.room.given.Load())
 		st.age()
 		return true
 	}

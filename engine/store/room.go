@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -14,6 +15,7 @@ type room struct {
 	asked    chan struct{} // kicks the maintenance
 	made     chan struct{} // closed and replaced when something changed
 	hopeless bool          // nothing can be freed
+	given    atomic.Int64  // segments that somebody got memory for
 }
 
 func (r *room) init() {
@@ -88,6 +90,7 @@ func (st *Store) takeRoom(wait bool) error {
 			if used > st.maxResident()/2 {
 				st.room.ask() // In good time, for a cache marks what it will forget.
 			}
+			st.room.given.Add(1)
 			return nil
 		}
 		st.room.ask()
@@ -161,14 +164,7 @@ func (st *Store) maintain(ctx context.Context) {
 //
 // Whether memory is on its way back is asked before some is freed: what arrives
 // in between could have been freed, and must not be taken for nothing.
-//
-// A cache that is full of what it may not forget, the results of operations, could make room for ever, and take
-// it again for what it kept. A turn through all of memory that has given none is enough, for a while.
 func (st *Store) relieve(ctx context.Context) {
-	if time.Since(st.futile) < futileRest {
-		return
-	}
-	turn := int64(0)
 	for st.pressed() && ctx.Err() == nil {
 		before, lagging, freeing := st.log.Resident(), st.lagging(), st.freeing()
 		if !st.freeSome() && !freeing && !st.freeing() {
@@ -178,21 +174,10 @@ func (st *Store) relieve(ctx context.Context) {
 			return
 		}
 		st.settleFrees(ctx, before)
-		if turn++; st.log.Resident() < before {
-			turn = 0
-		}
-		if turn > 2*before && !st.lagging() {
-			st.futile = time.Now()
-			st.room.report(true)
-			return
-		}
 		st.room.wake()
 	}
 	st.room.wake()
 }
-
-// futileRest is how long memory counts as full after a turn through it that gave none.
-const futileRest = time.Second
 
 // freeing tells whether memory may be on its way back.
 func (st *Store) freeing() bool { return st.epoch.Pending() != 0 || !st.log.Idle() }

@@ -50,7 +50,7 @@ type Store struct {
 	sweep    sweeper
 	doomed   doomed
 	room     room
-	futile   time.Time // the last turn through memory that gave none; the maintenance's
+	turn     turn
 	work     workCounts
 	ctx      context.Context // ends with the store
 	stop     context.CancelFunc

@@ -230,6 +230,7 @@ var storeMetrics = []metric[store.Metrics]{
 	counter("syncs", "Times that the log was made safe from loss of power.", func(m *store.Metrics) int64 { return m.Syncs }),
 	counter("cleaned_segments", "Segments that the cleaner freed.", func(m *store.Metrics) int64 { return m.CleanedSegments }),
 	counter("cleaned_bytes", "Bytes that the cleaner freed.", func(m *store.Metrics) int64 { return m.CleanedBytes }),
+	counter("sent_records", "Records that the cleaner sent to the nodes that own them by now.", func(m *store.Metrics) int64 { return m.Sent }),
 	counter("relocated_bytes", "Live bytes that the cleaner copied.", func(m *store.Metrics) int64 { return m.RelocatedBytes }),
 	counter("checkpoints", "Checkpoints taken.", func(m *store.Metrics) int64 { return m.Checkpoints }),
 	counter("uploaded_segments", "Segments copied to the shared tier.", func(m *store.Metrics) int64 { return m.UploadedSegments }),
