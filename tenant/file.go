@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"sync"
+
+	"github.com/ostrodb/ostro/internal/whole"
 )
 
 // File is the book of a server on its own: a file in its data directory. Without a path it is kept
@@ -80,25 +81,5 @@ func (f *File) save(c *Catalog) error {
 	if err != nil {
 		return err
 	}
-	next := f.path + ".next"
-	if err := writeSynced(next, b); err != nil {
-		return err
-	}
-	if err := os.Rename(next, f.path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(f.path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close())
+	return whole.Write(f.path, b)
 }

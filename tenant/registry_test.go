@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -184,7 +185,7 @@ func TestOperationsComeAtTheRateOfTheLimit(t *testing.T) {
 
 func TestABookThatIsDamagedIsNotTakenForAnEmptyOne(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tenants.json")
-	if err := writeSynced(path, []byte(`{"next": 655`)); err != nil {
+	if err := os.WriteFile(path, []byte(`{"next": 655`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenFile(path); err == nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -53,17 +52,7 @@ func (f *tenantFlags) add(cmd *cobra.Command) {
 
 // ask sends one command as the operator.
 func (f *tenantFlags) ask(args ...string) (string, error) {
-	f.target.lookUpPassword()
-	c := &client{target: f.target}
-	defer c.Close()
-	reply, err := c.Do(args...)
-	if err == nil {
-		err = reply.Err()
-	}
-	if err != nil {
-		return "", errors.New(strings.TrimPrefix(err.Error(), "ERR "))
-	}
-	return string(reply.Str), nil
+	return askOnce(f.target, args...)
 }
 
 // grantFlags are what a tenant may be given.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/ostrodb/ostro/internal/whole"
 )
 
 // Files is the book of a server on its own: a directory with a file for each tenant and one for each code.
@@ -162,11 +164,11 @@ func (b *Files) save(p *Page) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return syncDir(b.dir)
+		return whole.SyncDir(b.dir)
 	}
 	text, err := json.MarshalIndent(p, "", "\t")
 	if err != nil {
 		return err
 	}
-	return writeFile(path, text)
+	return whole.Write(path, text)
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ostrodb/ostro/internal/whole"
 	"github.com/ostrodb/ostro/tenant/extension"
 	"github.com/ostrodb/ostro/tenant/library/librarytest"
 )
@@ -82,7 +83,7 @@ func TestWhatIsDamagedOnDiskIsToldAndNotRun(t *testing.T) {
 func TestHalfWrittenAndUnusedFilesGoAtTheNextStart(t *testing.T) {
 	dir := t.TempDir()
 	stray := filepath.Join(dir, SumOf([]byte("x")).String()+codeSuffix)
-	for _, path := range []string{stray, filepath.Join(dir, "0"+pageSuffix+nextSuffix)} {
+	for _, path := range []string{stray, filepath.Join(dir, "0"+pageSuffix+whole.Suffix)} {
 		must(t, os.WriteFile(path, []byte("x"), 0o600))
 	}
 	openLibrary(t, dir, nil)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/ostrodb/ostro/internal/whole"
 )
 
 // Vault keeps code in a directory, a file for each, or in memory if it has no directory.
@@ -18,10 +20,7 @@ type Vault struct {
 	memory map[Sum][]byte
 }
 
-const (
-	codeSuffix = ".wasm"
-	nextSuffix = ".next"
-)
+const codeSuffix = ".wasm"
 
 // OpenVault makes the directory if need be. Empty: in memory.
 func OpenVault(dir string) (*Vault, error) {
@@ -65,7 +64,7 @@ func (v *Vault) Put(s Sum, code []byte) error {
 	if _, err := v.Get(s); err == nil {
 		return nil
 	}
-	return writeFile(v.path(s), code)
+	return whole.Write(v.path(s), code)
 }
 
 // Remove forgets code.
@@ -86,38 +85,8 @@ func (v *Vault) Keep(wanted func(Sum) bool) {
 		name, isCode := strings.CutSuffix(f.Name(), codeSuffix)
 		var s Sum
 		stale := isCode && (s.UnmarshalText([]byte(name)) != nil || !wanted(s))
-		if stale || strings.HasSuffix(f.Name(), nextSuffix) {
+		if stale || strings.HasSuffix(f.Name(), whole.Suffix) {
 			_ = os.Remove(filepath.Join(v.dir, f.Name()))
 		}
 	}
-}
-
-// writeFile makes a file what it shall be, whole or not at all, for good when it returns.
-func writeFile(path string, b []byte) error {
-	next := path + nextSuffix
-	if err := writeSynced(next, b); err != nil {
-		_ = os.Remove(next) // It takes room that may be what was lacking.
-		return err
-	}
-	if err := os.Rename(next, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	dir, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-func writeSynced(path string, b []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close())
 }
