@@ -56,7 +56,7 @@ func (t *Task) run(turn *sched.Turn) {
 	t.response, t.err = t.attempt(turn)
 	t.data.turn = nil
 	t.ended = true
-	t.wake()
+	turn.Aloud(t.wake) // It takes locks of those who serve.
 }
 
 func (t *Task) attempt(turn *sched.Turn) ([]byte, error) {

@@ -52,7 +52,11 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 	if usable && p.opts.Fresh {
 		usable = in.reset()
 	}
-	p.put(s, in, usable)
+	if usable || inv.Turns == nil {
+		p.put(s, in, usable)
+	} else {
+		inv.Turns.Aloud(func() { p.drop(in) }) // It takes locks of those who make instances.
+	}
 	return res, err
 }
 

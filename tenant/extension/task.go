@@ -23,6 +23,8 @@ const (
 // turn has come; an error ends the call.
 type Turns interface {
 	Yield(why Reason) error
+	// Aloud runs f, which takes locks that others take who may not wait for a call of low priority.
+	Aloud(f func())
 }
 
 var _ Turns = (*sched.Turn)(nil)

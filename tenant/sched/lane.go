@@ -11,9 +11,10 @@ type lane struct {
 	linked bool  // in the worker's ring
 	aside  aside // its turns wait for something else than the worker
 	turns  int
-	fresh  list // turns that have not begun
+	fresh  list // turns that have not begun; of long ones those without a thread
 	begun  list // others
 	last   bool // the last turn was a fresh one
+	alarm  *time.Timer
 }
 
 // aside is why a lane's turns cannot be taken.
@@ -22,7 +23,7 @@ type aside byte
 const (
 	no      aside = iota
 	forTime       // the tenant has used up its part of the CPU
-	forRoom       // none has begun, and too many others have
+	forRoom       // none has begun, and too many others have; or none has a thread, and there is none left
 )
 
 // list is a queue of turns.
@@ -48,10 +49,10 @@ func (l *list) pop() *Turn {
 
 func (l *lane) push(t *Turn) {
 	l.turns++
-	if t.runner == nil {
-		l.fresh.push(t)
-	} else {
+	if t.placed() {
 		l.begun.push(t)
+	} else {
+		l.fresh.push(t)
 	}
 }
 
@@ -66,10 +67,10 @@ func (l *lane) pop(now int64) *Turn {
 			l.aside = forTime
 			l.share.throttled.Add(1)
 			l.at.crew.s.counts.throttled.Add(1)
-			time.AfterFunc(max(time.Duration(l.patience(now, pause)), leastPause), l.release)
+			l.look(now, pause)
 			return nil
 		}
-		t = l.choose()
+		t = l.choose(now)
 	}
 	if t != nil {
 		l.turns--
@@ -80,10 +81,36 @@ func (l *lane) pop(now int64) *Turn {
 // late takes a turn that is only to be told that its time is over. The first is the oldest.
 func (l *lane) late(now int64) *Turn {
 	if t := l.fresh.first; t != nil && now > t.deadline {
-		t.share.begun.Add(1)
+		if !l.long() {
+			t.share.begun.Add(1)
+		}
 		return l.fresh.pop()
 	}
 	return nil
+}
+
+// look has the lane looked at again after a pause, or when its oldest turn is late.
+func (l *lane) look(now, pause int64) {
+	d := max(time.Duration(l.patience(now, pause)), leastPause)
+	if l.alarm == nil {
+		l.alarm = time.AfterFunc(d, l.release)
+		return
+	}
+	l.alarm.Reset(d)
+}
+
+func (l *lane) long() bool { return l.at.crew == l.share.s.long }
+
+// room tells that the first of the fresh turns may go on, and notes that it does.
+func (l *lane) room() bool {
+	if !l.long() {
+		return l.share.begin()
+	}
+	if !l.share.hush() {
+		return false
+	}
+	l.fresh.first.hushed = true
+	return true
 }
 
 // patience is when the lane has to be looked at again.
@@ -94,13 +121,14 @@ func (l *lane) patience(now, pause int64) int64 {
 	return pause
 }
 
-// choose takes a turn that has begun and one that has not by turns. What would be too many that have begun waits.
-func (l *lane) choose() *Turn {
+// choose takes a turn that has begun and one that has not by turns. What would be too many that have begun waits. Of long
+// turns the ones that have begun are those that have threads.
+func (l *lane) choose(now int64) *Turn {
 	if l.fresh.first == nil || (l.begun.first != nil && l.last) {
 		l.last = false
 		return l.begun.pop()
 	}
-	if l.share.begin() {
+	if l.room() {
 		l.last = true
 		return l.fresh.pop()
 	}
@@ -110,10 +138,13 @@ func (l *lane) choose() *Turn {
 	l.aside = forRoom
 	l.share.held.Add(1)
 	// One that ended before it could see this has left room.
-	if l.share.begin() {
+	if l.room() {
 		l.share.held.Add(-1)
 		l.aside = no
 		return l.fresh.pop()
+	}
+	if l.long() {
+		l.look(now, l.share.s.quietPause())
 	}
 	return nil
 }

@@ -74,7 +74,6 @@ func (r *runner) run(t *Turn) {
 			continue
 		}
 		if r.quiet {
-			r.s.quiet.Add(-1)
 			return // The thread ends with its goroutine.
 		}
 		if !r.s.pool.put(r) {
@@ -106,18 +105,16 @@ func (r *runner) end(t *Turn) *Turn {
 // dismiss counts a turn that is over.
 func (t *Turn) dismiss() {
 	t.s.counts.ended.Add(1)
+	if t.used <= int64(t.s.opts.LongAfter) && t.flags.Load()&killed == 0 {
+		t.share.trust(t.used)
+	}
 	if t.crew == t.s.long {
 		t.share.long.Add(-1)
 	} else {
 		t.share.unbegin()
 	}
-	t.s.discharge(t.share)
-}
-
-func (s *Scheduler) takeQuiet() bool {
-	if s.quiet.Add(1) > int64(s.opts.QuietThreads) {
-		s.quiet.Add(-1)
-		return false
+	if t.hushed {
+		t.share.unhush()
 	}
-	return true
+	t.s.discharge(t.share)
 }

@@ -17,6 +17,7 @@
 // Invariants:
 //   - A turn runs only while it holds a worker, but for one that was taken off
 //     its worker by the watchdog: it runs until its next Yield.
+//   - A long turn runs on a thread of low priority, and waits until there is one for it.
 //   - A worker's next turn is that of the tenant whose last turn there was
 //     longest ago. So a tenant waits for at most one slice of each other tenant,
 //     however much those have in their queues.
@@ -41,8 +42,10 @@ type Options struct {
 	Workers int
 	// LongWorkers is how many long turns run at a time, beside those: half as many as workers.
 	LongWorkers int
-	// QuietThreads is how many long turns have a thread of low priority at a time; others run without: 32.
+	// QuietThreads is how many long turns have a thread of low priority at a time; others wait for one: 32.
 	QuietThreads int
+	// QuietTurns is how many of these a tenant has at most: 4.
+	QuietTurns int
 	// NoStealing leaves a worker idle although others have turns that wait.
 	NoStealing bool
 	// NoLocality lets turns of a tenant begin at any worker.
@@ -50,7 +53,8 @@ type Options struct {
 
 	// Quantum is how long a turn runs before it makes way for another, unless it asks to: 50 us.
 	Quantum time.Duration
-	// LongAfter is how long a turn runs, in all, before it is a long one: 2 ms.
+	// LongAfter is how long a turn runs, in all, before it is a long one: 2 ms. It is less for tenants whose turns were
+	// longer than that of late, down to a quantum.
 	LongAfter time.Duration
 	// StuckAfter is how long a turn may hold a worker without coming back while others wait there: 3 ms.
 	StuckAfter time.Duration
@@ -71,6 +75,7 @@ func (o Options) withDefaults() Options {
 	o.Workers = or(o.Workers, runtime.GOMAXPROCS(0))
 	o.LongWorkers = or(o.LongWorkers, max(1, o.Workers/2))
 	o.QuietThreads = or(o.QuietThreads, 32)
+	o.QuietTurns = or(o.QuietTurns, 4)
 	o.Quantum = or(o.Quantum, 50*time.Microsecond)
 	o.LongAfter = or(o.LongAfter, 2*time.Millisecond)
 	o.StuckAfter = or(o.StuckAfter, 3*time.Millisecond)
@@ -135,7 +140,7 @@ type Scheduler struct {
 	pool        pool
 	watch       watch
 	total       atomic.Int64 // turns that have not ended
-	quiet       atomic.Int64 // threads
+	quiet       atomic.Int64 // threads of low priority
 	spray       atomic.Uint64
 	counts      counts
 

@@ -24,6 +24,8 @@ type Share struct {
 	turns     atomic.Int64 // that have not ended
 	begun     atomic.Int64 // and have begun, as short ones
 	long      atomic.Int64 // and are long ones
+	quiet     atomic.Int64 // of these, those that have a thread of low priority
+	patience  atomic.Int64 // nanoseconds that a turn runs as a short one
 	held      atomic.Int64 // times that a lane was set aside since too many have begun
 	throttled atomic.Int64
 	refused   atomic.Int64
@@ -43,6 +45,7 @@ func (s *Scheduler) NewShare(name string, limits Limits) *Share {
 	for i, w := range s.long.workers {
 		share.longs[i] = lane{share: share, at: w}
 	}
+	share.patience.Store(int64(s.opts.LongAfter))
 	share.SetLimit(limits.Cores)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,20 +125,17 @@ func (h *Share) pause(now int64) int64 {
 // begin notes that a turn begins, unless too many have. It never counts one too many, not even for a moment: two lanes that
 // see each other's would both wait, and nobody might be left to release them.
 func (h *Share) begin() bool {
-	for {
-		n := h.begun.Load()
-		if n >= int64(h.s.opts.Begun) && !h.s.closed.Load() {
-			return false
-		}
-		if h.begun.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
+	return h.s.take(&h.begun, h.s.opts.Begun)
 }
 
 // unbegin takes a begin back, and lets turns begin that were held back.
 func (h *Share) unbegin() {
 	h.begun.Add(-1)
+	h.unhold()
+}
+
+// unhold has lanes looked at again that were set aside for room.
+func (h *Share) unhold() {
 	if h.held.Load() > 0 && h.held.Swap(0) > 0 {
 		h.release()
 	}

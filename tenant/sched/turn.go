@@ -24,6 +24,7 @@ type Turn struct {
 	queuedAt int64
 	since    int64 // when it was given its worker, or was last charged
 	used     int64 // nanoseconds that it ran
+	hushed   bool  // it may have a thread of low priority
 	uses     uint32
 	deadline int64
 
@@ -102,7 +103,7 @@ func (t *Turn) stays(now int64) bool {
 	if t.flags.Load() != 0 || t.crew.wanted(t.worker) || t.share.pause(now) > 0 {
 		return false
 	}
-	if t.crew == t.s.short && t.used > int64(t.s.opts.LongAfter) {
+	if t.crew == t.s.short && t.used > t.share.patience.Load() {
 		return false
 	}
 	t.worker.beat.Store(now)
@@ -113,6 +114,10 @@ func (t *Turn) stays(now int64) bool {
 func (t *Turn) charge(now int64) {
 	ran := max(now-t.since, 0)
 	t.since = now
+	long := int64(t.s.opts.LongAfter)
+	if t.used <= long && t.used+ran > long {
+		t.share.distrust()
+	}
 	t.used += ran
 	t.share.charge(now, ran)
 }
@@ -120,7 +125,7 @@ func (t *Turn) charge(now int64) {
 // pass hands the worker on and waits for the next turn. Its time was charged.
 func (t *Turn) pass(now int64) {
 	w := t.leave()
-	if w == nil || t.used > int64(t.s.opts.LongAfter) {
+	if w == nil || t.used > t.share.patience.Load() {
 		t.lengthen()
 	}
 	r := t.runner
@@ -174,11 +179,28 @@ func (t *Turn) queue(now int64) {
 // settle is done by the turn's goroutine when it was given a worker again: a long one goes to a thread
 // that the kernel lets wait for those who serve.
 func (t *Turn) settle() {
-	if t.crew == t.s.long && !t.runner.quiet && t.s.takeQuiet() {
+	if t.hushed && !t.runner.quiet && !t.s.closed.Load() {
 		t.runner.quiet = true
 		background.Quiet()
 	}
 	t.since = t.s.now()
+}
+
+// placed tells that nothing but a worker is missing: it has begun, and has a thread if it is a long one.
+func (t *Turn) placed() bool {
+	if t.crew == t.s.long {
+		return t.hushed
+	}
+	return t.runner != nil
+}
+
+// Aloud runs f at usual priority. It is for what takes locks that those who serve take, too.
+func (t *Turn) Aloud(f func()) {
+	if t.runner.quiet {
+		background.Aloud(f)
+		return
+	}
+	f()
 }
 
 // Wait runs f, which may block, while the worker is another's. On a thread of low priority f runs
@@ -190,11 +212,7 @@ func (t *Turn) Wait(f func()) {
 		w.employ()
 	}
 	t.s.counts.waiting.Add(1)
-	if t.runner.quiet {
-		background.Aloud(f)
-	} else {
-		f()
-	}
+	t.Aloud(f)
 	t.s.counts.waiting.Add(-1)
 	r := t.runner
 	t.queue(t.s.now())

@@ -52,7 +52,7 @@ func (w *worker) add(t *Turn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l.push(t)
-	if l.aside == forRoom && t.runner != nil {
+	if l.aside == forRoom && t.placed() {
 		l.aside = no // It has begun, and needs no room.
 	}
 	switch {
