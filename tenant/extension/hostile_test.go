@@ -95,7 +95,7 @@ func TestAFloodOfLinesIsCut(t *testing.T) {
 type turns func(extension.Reason) error
 
 func (f turns) Yield(why extension.Reason) error { return f(why) }
-func (turns) Aloud(f func())                       { f() }
+func (turns) Aloud(f func())                     { f() }
 
 // A collection stops all goroutines; a guest that never came back to Go would hold it up for ever. More of them loop than
 // there are processors, each in another way.

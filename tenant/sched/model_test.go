@@ -35,7 +35,7 @@ func drawPlan(t *rapid.T) plan {
 		Workers: rapid.IntRange(1, 3).Draw(t, "workers"), LongWorkers: rapid.IntRange(1, 2).Draw(t, "long workers"),
 		NoStealing: rapid.Bool().Draw(t, "no stealing"), NoLocality: rapid.Bool().Draw(t, "no locality"),
 		Begun: rapid.IntRange(1, 4).Draw(t, "begun"), Long: rapid.IntRange(1, 4).Draw(t, "long"), Queue: rapid.IntRange(1, 12).Draw(t, "queue"),
-		QuietThreads: 1, Deadline: rapid.SampledFrom([]time.Duration{50 * time.Millisecond, never}).Draw(t, "deadline"),
+		QuietThreads: rapid.IntRange(1, 2).Draw(t, "quiet threads"), QuietTurns: rapid.IntRange(1, 2).Draw(t, "quiet turns"), Deadline: rapid.SampledFrom([]time.Duration{50 * time.Millisecond, never}).Draw(t, "deadline"),
 	}}
 	p.cores = rapid.SliceOfN(rapid.SampledFrom([]float64{0, 0, 0.1, 1}), 1, 3).Draw(t, "cores")
 	millis := func(most int) *rapid.Generator[time.Duration] {
@@ -144,8 +144,8 @@ func (p *plan) carryOut() error {
 		l.fault("after an hour: %+v", m)
 	}
 	for _, share := range shares {
-		if share.begun.Load() != 0 || share.long.Load() != 0 {
-			l.fault("tenant %s: %d begun, %d long", share.name, share.begun.Load(), share.long.Load())
+		if share.begun.Load() != 0 || share.long.Load() != 0 || share.quiet.Load() != 0 {
+			l.fault("tenant %s: %d begun, %d long, %d with threads", share.name, share.begun.Load(), share.long.Load(), share.quiet.Load())
 		}
 	}
 	s.Close()
