@@ -141,7 +141,9 @@ type Primary struct {
 	domain  fabric.Domain
 	cq      fabric.CQ
 	staging staging
-	batch   [completionsAtOnce]fabric.Completion // the poller's
+	batch   [completionsAtOnce]fabric.Completion // theirs who take completions
+
+	attendance attendance
 
 	closer closer
 	keeper keeper
@@ -156,6 +158,8 @@ type Primary struct {
 
 	closing  sync.Once
 	closeErr error
+
+	ledger sync.Mutex // one adds or excludes backups at a time; taken before mu
 
 	mu    sync.Mutex
 	books books
