@@ -172,6 +172,7 @@ func NewPrimary(o PrimaryOptions) *Primary {
 	p.open.Store(&map[record.SegmentID]*openSegment{})
 	p.streams.Store(&map[uint32]*stream{})
 	p.books.begin(p.o)
+	p.attendance.begin()
 	p.closer.begin()
 	p.keeper.begin()
 	p.copier.begin()
