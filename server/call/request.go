@@ -19,6 +19,8 @@ type Request struct {
 	Keys  [][]byte
 	Args  [][]byte
 	Scope Scope
+	// Named, if not nil, is the first key in table 0 of the function, which the door has looked up already.
+	Named *store.Key
 	// ReadOnly calls write nothing.
 	ReadOnly bool
 	// Once: the call has an identity, and may write. Object is the place of the key that it is routed by.
@@ -61,7 +63,7 @@ func (s *Scope) table(n uint32) (int, bool) {
 // own makes the request's bytes its own.
 func (r *Request) own() Request {
 	c := *r
-	c.Name = bytes.Clone(r.Name)
+	c.Name, c.Named = bytes.Clone(r.Name), nil
 	c.Keys, c.Args = cloneAll(r.Keys), cloneAll(r.Args)
 	return c
 }

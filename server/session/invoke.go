@@ -12,11 +12,22 @@ import (
 	"github.com/ostrodb/ostro/wire"
 )
 
+// invokes executes the calls from i on, before something else comes, as a run, and tells how many there were.
+func (w *worker) invokes(i, n int) int {
+	from := i
+	w.caller.Begin()
+	for ; i < n && w.ops[i].Code == wire.OpInvoke; i++ {
+		w.one(&w.ops[i], &w.keys[i])
+	}
+	w.caller.End()
+	w.calling.Forget()
+	return i - from
+}
+
 // invoke runs an installed function: in this round if it is short. Another one goes to the scheduler, and the operation
 // waits alone; when it has ended the operation is executed again, finds the result, and commits it.
 func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 	c, v := w.on.c, &w.calling
-	defer v.Forget()
 	if err := v.Decode(op.Key, op.Arg); err != nil {
 		w.refuse(op, wire.Invalid, "the argument of "+op.Code.String()+" makes no sense: "+err.Error())
 		return true
@@ -28,6 +39,7 @@ func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 	r := &w.request
 	r.Shelf, r.Share, r.Account = c.shelf, c.share, c.purse.Account()
 	r.Name, r.Keys, r.Args = v.Name, v.Keys, v.Args
+	r.Named = k
 	r.Scope = call.Scope{Table: int(op.Table), First: int(c.first), Tables: int(c.tables)}
 	r.ReadOnly = op.Flags&wire.FlagReadOnly != 0
 	r.Once, r.ID, r.Object = op.Flags&wire.FlagOnce != 0 && !r.ReadOnly, w.id(op), k.Place

@@ -175,10 +175,13 @@ func (w *worker) run32(n int) {
 		w.sess.Prefetch(w.keys[:n])
 	}
 	for i := 0; i < n; {
-		if reads > 0 {
+		switch {
+		case reads > 0:
 			w.readBatch(i, reads)
 			i += reads
-		} else {
+		case w.ops[i].Code == wire.OpInvoke:
+			i += w.invokes(i, n)
+		default:
 			w.one(&w.ops[i], &w.keys[i])
 			i++
 		}

@@ -11,22 +11,17 @@ var ErrAbandoned = errors.New("the function takes longer than a first attempt ma
 
 // Call runs a function to its end. Errors are a *CallError, ErrAbandoned, ErrBusy or ErrClosed, or name a wrong
 // invocation.
-func (p *Pool) Call(inv *Invocation) (Result, error) {
-	size := argsLen(inv)
-	if size > p.limits.ArgumentBytes {
-		return Result{}, fmt.Errorf("arguments of %d bytes, and the limit is %d", size, p.limits.ArgumentBytes)
-	}
-	s := p.slotOf(inv.Worker)
-	in, err := p.take(s)
-	if err != nil {
-		return Result{}, err
-	}
-	if in.name != inv.Function && !in.choose(inv.Function) {
-		p.put(s, in, true)
-		return Result{}, p.module.lacks(inv.Function)
-	}
+func (p *Pool) Call(inv *Invocation) (res Result, err error) {
+	var l Lease
+	err = l.Call(p, inv, &res)
+	l.End()
+	return res, err
+}
+
+// call runs the function that was chosen, with arguments of size bytes. It tells whether the instance can be used again.
+func (in *instance) call(inv *Invocation, size int, res *Result) (usable bool, err error) {
 	t := &in.task
-	t.begin(in, inv, &p.limits)
+	t.begin(in, inv, &in.pool.limits)
 	t.argsLen = size
 	if in.area != 0 {
 		t.place()
@@ -38,22 +33,18 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 	if err == nil {
 		err = t.conclude(uint32(in.stack[0]))
 	}
-	res := t.result(err)
+	t.result(res, err)
 	in.calls++
 	in.burnt += uint64(res.Fuel)
 	in.hostCalls += uint64(res.HostCalls)
-	usable := true
+	usable = true
 	if err != nil {
 		usable = in.failed(err)
 	} else if t.lines != nil {
 		t.tell()
 	}
 	t.end()
-	if usable && p.opts.Fresh {
-		usable = in.reset()
-	}
-	p.put(s, in, usable)
-	return res, err
+	return usable, err
 }
 
 // failed counts a failure, and tells whether the instance can go on: the guest ended by itself, or could begin anew.
@@ -88,8 +79,8 @@ func (t *Task) conclude(code uint32) error {
 	return nil
 }
 
-func (t *Task) result(err error) Result {
-	res := Result{
+func (t *Task) result(res *Result, err error) {
+	*res = Result{
 		HostCalls: t.hostCalls, Slices: t.slices, LogsLost: t.lost,
 		Reads: len(t.changes.Reads), Writes: len(t.changes.Writes),
 	}
@@ -103,5 +94,4 @@ func (t *Task) result(err error) Result {
 		res.Fuel -= max(int64(t.in.stack[1]), 0)
 		res.Response = t.resp
 	}
-	return res
 }

@@ -67,7 +67,8 @@ type Task struct {
 	resp      []byte
 	respStart int
 	changes   Changes
-	names     []byte // keys of reads
+	names     []byte   // keys of reads
+	keys      [][]byte // of a multiget
 
 	slices    int
 	cause     *CallError
