@@ -46,11 +46,11 @@ type Caller struct {
 	res  extension.Result // of the call that ran last
 }
 
-// NewCaller makes a caller; worker is its number among those of its door.
-func (h *Host) NewCaller(s *store.Session, worker int) *Caller {
+// NewCaller makes a caller.
+func (h *Host) NewCaller(s *store.Session) *Caller {
 	c := &Caller{host: h, sess: s}
 	c.near.sess = s
-	c.inv = extension.Invocation{Store: &c.near, Trial: true, Fuel: trialFuel, Worker: worker}
+	c.inv = extension.Invocation{Store: &c.near, Trial: true, Fuel: trialFuel}
 	c.inv.Log = func(level int, line []byte) { c.run.fn.Log(level, line) }
 	return c
 }

@@ -18,6 +18,7 @@ type run struct {
 	pool  *extension.Pool // nil: there is none now
 	lease extension.Lease
 	share *sched.Share
+	site  *Site
 
 	since time.Duration  // when the time began that nobody was charged for yet
 	sum   library.Counts // of calls since
@@ -41,8 +42,11 @@ func (c *Caller) Begin() {
 func (c *Caller) End() {
 	r := &c.run
 	c.settle()
+	if r.site != nil {
+		r.site.learn(r, c.inv.Worker)
+	}
 	r.lease.End()
-	r.open, r.fn, r.shelf, r.pool, r.share = false, nil, nil, nil, nil
+	r.open, r.fn, r.shelf, r.pool, r.share, r.site = false, nil, nil, nil, nil, nil
 	c.inv.Keys, c.inv.Args, c.near.req, c.near.ground = nil, nil, nil, nil
 }
 
@@ -54,7 +58,13 @@ func (c *Caller) find(q *Request) *library.Function {
 	}
 	c.settle()
 	r.shelf, r.share, r.pool = q.Shelf, q.Share, nil
-	if r.fn = q.Shelf.Find(q.Name); r.fn != nil {
+	r.site, c.inv.Worker = q.Site, q.Worker
+	if q.Site != nil {
+		r.fn = q.Shelf.FindBy(&q.Site.memo, q.Name)
+	} else {
+		r.fn = q.Shelf.Find(q.Name)
+	}
+	if r.fn != nil {
 		r.pool, _ = r.fn.Pool()
 	}
 	return r.fn

@@ -37,7 +37,10 @@ func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 		return true
 	}
 	r := &w.request
-	r.Shelf, r.Share, r.Account = c.shelf, c.share, c.purse.Account()
+	if c.site == nil {
+		c.site = new(call.Site)
+	}
+	r.Shelf, r.Share, r.Account, r.Site, r.Worker = c.shelf, c.share, c.purse.Account(), c.site, c.w.number
 	r.Name, r.Keys, r.Args = v.Name, v.Keys, v.Args
 	r.Named = k
 	r.Scope = call.Scope{Table: int(op.Table), First: int(c.first), Tables: int(c.tables)}

@@ -91,6 +91,7 @@ func (w *worker) publish() {
 // execute runs the frames in c's buffer until there is no whole one left or the
 // answers are enough for this round.
 func (w *worker) execute(c *conn, out *buffer) error {
+	c.site.Expect()
 	for len(out.b) < sliceBytes {
 		t, body, n, _, err := wire.Next(c.in[c.start:], c.srv.opts.MaxFrameBytes)
 		if err != nil || n == 0 {

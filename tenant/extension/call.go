@@ -3,24 +3,29 @@ package extension
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // ErrAbandoned is a trial that was given up: it did not end within its fuel, or the store could not answer without
 // waiting. Nothing was applied and no line was logged; call the function again, with time.
 var ErrAbandoned = errors.New("the function takes longer than a first attempt may: call it again with its whole budget")
 
+// leases are for calls that come alone.
+var leases = sync.Pool{New: func() any { return new(Lease) }}
+
 // Call runs a function to its end. Errors are a *CallError, ErrAbandoned, ErrBusy or ErrClosed, or name a wrong
 // invocation.
 func (p *Pool) Call(inv *Invocation) (res Result, err error) {
-	var l Lease
+	l := leases.Get().(*Lease)
 	err = l.Call(p, inv, &res)
 	l.End()
+	leases.Put(l)
 	return res, err
 }
 
 // call runs the function that was chosen, with arguments of size bytes. It tells whether the instance can be used again.
 func (in *instance) call(inv *Invocation, size int, res *Result) (usable bool, err error) {
-	t := &in.task
+	t := in.task
 	t.begin(in, inv, &in.pool.limits)
 	t.argsLen = size
 	if in.area != 0 {
@@ -31,7 +36,7 @@ func (in *instance) call(inv *Invocation, size int, res *Result) (usable bool, e
 		err = t.fetch()
 	}
 	if err == nil {
-		err = t.conclude(uint32(in.stack[0]))
+		err = t.conclude(uint32(t.stack[0]))
 	}
 	t.result(res, err)
 	in.calls++
@@ -91,7 +96,7 @@ func (t *Task) result(res *Result, err error) {
 	// What a guest that was ended held in registers is not known: it is charged its whole slice.
 	res.Fuel = start - t.budget
 	if err == nil {
-		res.Fuel -= max(int64(t.in.stack[1]), 0)
+		res.Fuel -= max(int64(t.stack[1]), 0)
 		res.Response = t.resp
 	}
 }

@@ -67,6 +67,7 @@ func (t *Task) hostGet(stack []uint64) {
 	t.storeUse()
 	key, buf := t.bytes(stack[1], stack[2]), t.bytes(stack[3], stack[4])
 	v, st := t.get(uint32(stack[0]), key, buf)
+	t.used[0] = spanOf(stack[3], uint64(v.Len))
 	switch {
 	case st != OK:
 		stack[0] = uint64(int64(st))
@@ -130,6 +131,7 @@ func (t *Task) hostMultiget(stack []uint64) {
 	if told {
 		a.Ahead(0, nil)
 	}
+	t.used[1], t.used[2] = spanOf(stack[3], uint64(base)+uint64(n)*16-stack[3]), spanOf(stack[1], uint64(n)*8)
 	stack[0] = found
 }
 

@@ -8,6 +8,7 @@ type Lease struct {
 	pool *Pool
 	slot *slot
 	in   *instance
+	task Task // of its calls, one after the other
 }
 
 // Call is Pool.Call on the instance of the lease, which takes one if it has none of that pool.
@@ -33,7 +34,7 @@ func (l *Lease) Call(p *Pool, inv *Invocation, res *Result) error {
 		usable = in.reset()
 	}
 	if !usable {
-		l.in = nil
+		l.in, in.task, l.task.in = nil, nil, nil
 		p.drop(in)
 	}
 	return err
@@ -46,14 +47,14 @@ func (l *Lease) take(p *Pool, worker int) error {
 	if err != nil {
 		return err
 	}
-	l.pool, l.slot, l.in = p, s, in
+	l.pool, l.slot, l.in, in.task, l.task.used = p, s, in, &l.task, [3]span{}
 	return nil
 }
 
 // End gives the instance back.
 func (l *Lease) End() {
 	if in := l.in; in != nil {
-		l.in = nil
+		l.in, in.task, l.task.in = nil, nil, nil
 		l.pool.put(l.slot, in)
 	}
 	l.pool, l.slot = nil, nil

@@ -25,6 +25,7 @@ func (p *Pool) take(s *slot) (*instance, error) {
 		p.mu.Unlock()
 		return nil, err
 	}
+	in.task = nil // That of its beginning.
 	return in, nil
 }
 

@@ -1,0 +1,15 @@
+//go:build amd64 || arm64
+
+package prefetch
+
+// Fetch asks for everything on the list.
+func (l *List) Fetch() {
+	if l.n > 0 {
+		all(&l.at[0], l.n)
+	}
+}
+
+// all asks for n lines.
+//
+//go:noescape
+func all(at *uintptr, n int)
