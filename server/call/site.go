@@ -13,8 +13,8 @@ import (
 // operations.
 type Site struct {
 	memo   library.Memo
-	on     extension.Mark // what near was made for
 	lines  prefetch.List
+	on     extension.Mark // whose lines they are
 	likely bool // the last batch had calls
 }
 

@@ -17,7 +17,11 @@ func (w *worker) invokes(i, n int) int {
 	from := i
 	w.caller.Begin()
 	for ; i < n && w.ops[i].Code == wire.OpInvoke; i++ {
-		w.one(&w.ops[i], &w.keys[i])
+		if op, k := &w.ops[i], &w.keys[i]; op.Table == noTable || !w.here(k) {
+			w.one(op, k)
+		} else {
+			w.invoke(op, k)
+		}
 	}
 	w.caller.End()
 	w.calling.Forget()
@@ -37,10 +41,7 @@ func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 		return true
 	}
 	r := &w.request
-	if c.site == nil {
-		c.site = new(call.Site)
-	}
-	r.Shelf, r.Share, r.Account, r.Site, r.Worker = c.shelf, c.share, c.purse.Account(), c.site, c.w.number
+	r.Shelf, r.Share, r.Account, r.Site, r.Worker = c.shelf, c.share, c.purse.Account(), w.site(), c.w.number
 	r.Name, r.Keys, r.Args = v.Name, v.Keys, v.Args
 	r.Named = k
 	r.Scope = call.Scope{Table: int(op.Table), First: int(c.first), Tables: int(c.tables)}
@@ -48,6 +49,18 @@ func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 	r.Once, r.ID, r.Object = op.Flags&wire.FlagOnce != 0 && !r.ReadOnly, w.id(op), k.Place
 	r.Ground, r.Grounds, r.Closed = w.ground(), w.srv.grounds, &c.closed
 	return w.call(op, r)
+}
+
+// site is the connection's, unless the operation has waited: then its reader may be using it.
+func (w *worker) site() *call.Site {
+	if w.on.park != nil {
+		return nil
+	}
+	c := w.on.c
+	if c.site == nil {
+		c.site = new(call.Site)
+	}
+	return c.site
 }
 
 func (w *worker) call(op *wire.Op, r *call.Request) bool {
