@@ -15,7 +15,7 @@ type Site struct {
 	memo   library.Memo
 	lines  prefetch.List
 	on     extension.Mark // whose lines they are
-	likely bool // the last batch had calls
+	likely bool           // the last batch had calls
 }
 
 // Expect brings near what the calls of the next batch will need, if it has any, as far as that can be known.
