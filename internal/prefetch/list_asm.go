@@ -9,6 +9,11 @@ func (l *List) Fetch() {
 	}
 }
 
+// Stack asks for what lies below on the goroutine's stack: that of one that has waited is far away, too.
+//
+//go:noescape
+func Stack(bytes int)
+
 // all asks for n lines.
 //
 //go:noescape

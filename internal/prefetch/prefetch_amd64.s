@@ -17,3 +17,14 @@ next:
 	DECQ CX
 	JNZ  next
 	RET
+
+// func Stack(bytes int)
+TEXT ·Stack(SB), NOSPLIT, $0-8
+	MOVQ bytes+0(FP), CX
+	MOVQ SP, AX
+below:
+	SUBQ $64, AX
+	PREFETCHT0 (AX)
+	SUBQ $64, CX
+	JGT  below
+	RET

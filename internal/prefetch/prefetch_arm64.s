@@ -16,3 +16,14 @@ next:
 	SUBS   $1, R2
 	BNE    next
 	RET
+
+// func Stack(bytes int)
+TEXT ·Stack(SB), NOSPLIT, $0-8
+	MOVD bytes+0(FP), R1
+	MOVD RSP, R0
+below:
+	SUB  $64, R0
+	PRFM (R0), PLDL1KEEP
+	SUBS $64, R1
+	BGT  below
+	RET

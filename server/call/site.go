@@ -18,10 +18,14 @@ type Site struct {
 	likely bool           // the last batch had calls
 }
 
+// stackBytes is how deep a call goes.
+const stackBytes = 2560
+
 // Expect brings near what the calls of the next batch will need, if it has any, as far as that can be known.
 func (s *Site) Expect() {
 	if s != nil && s.likely {
 		s.likely = false
+		prefetch.Stack(stackBytes)
 		s.lines.Fetch()
 	}
 }
