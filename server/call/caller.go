@@ -3,7 +3,6 @@ package call
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant/extension"
@@ -43,15 +42,16 @@ type Caller struct {
 	inv  extension.Invocation
 	near near
 	buf  []byte
-	fn   *library.Function
+	run  run
+	res  extension.Result // of the call that ran last
 }
 
-// NewCaller makes a caller; worker is its number among those of its door.
-func (h *Host) NewCaller(s *store.Session, worker int) *Caller {
+// NewCaller makes a caller.
+func (h *Host) NewCaller(s *store.Session) *Caller {
 	c := &Caller{host: h, sess: s}
 	c.near.sess = s
-	c.inv = extension.Invocation{Store: &c.near, Trial: true, Fuel: trialFuel, Worker: worker}
-	c.inv.Log = func(level int, line []byte) { c.fn.Log(level, line) }
+	c.inv = extension.Invocation{Store: &c.near, Trial: true, Fuel: trialFuel}
+	c.inv.Log = func(level int, line []byte) { c.run.fn.Log(level, line) }
 	return c
 }
 
@@ -64,6 +64,16 @@ const (
 // Call runs a call, or goes on with it if t is not nil: what it returned before. It is called in a round of the
 // caller's session.
 func (c *Caller) Call(r *Request, t *Task) (Verdict, *Task) {
+	if c.run.open {
+		return c.call(r, t)
+	}
+	c.Begin()
+	v, t := c.call(r, t)
+	c.End()
+	return v, t
+}
+
+func (c *Caller) call(r *Request, t *Task) (Verdict, *Task) {
 	c.Response, c.Err = nil, nil
 	if t != nil && t.ended {
 		return c.conclude(r, t)
@@ -73,18 +83,17 @@ func (c *Caller) Call(r *Request, t *Task) (Verdict, *Task) {
 			return verdict, t
 		}
 	}
-	f := r.Shelf.Find(r.Name)
+	f := c.find(r)
 	if f == nil {
 		return c.fail(ErrNotFound), t
 	}
 	if !r.Share.Inline() || !tryInline(f) {
 		return c.later(t)
 	}
-	pool, err := f.Pool()
-	if err != nil {
+	if c.run.pool == nil {
 		return c.later(t)
 	}
-	return c.try(f, pool, r, t)
+	return c.try(f, r, t)
 }
 
 func (c *Caller) fail(err error) Verdict {
@@ -117,47 +126,48 @@ func (c *Caller) repeated(r *Request) (v Verdict, over bool) {
 }
 
 // try runs a call in the round of the session.
-func (c *Caller) try(f *library.Function, pool *extension.Pool, r *Request, t *Task) (Verdict, *Task) {
-	c.fn = f
+func (c *Caller) try(f *library.Function, r *Request, t *Task) (Verdict, *Task) {
 	c.near.req, c.near.ground = r, r.Ground
 	c.inv.Function, c.inv.Keys, c.inv.Args, c.inv.ReadOnly = f.Name, r.Keys, r.Args, r.ReadOnly
-	defer c.forget()
+	res := &c.res
 	for range trialTries {
-		c.near.missing = nothing
+		c.near.begin()
 		c.inv.Into = c.buf[:0]
-		began := time.Now()
-		res, err := pool.Call(&c.inv)
+		err := c.run.lease.Call(c.run.pool, &c.inv, res)
 		if err == nil && r.Once && res.Writes == 0 {
 			c.near.commit.begin(c.sess, r, r.Ground)
 			err = c.near.commit.keep(res.Response)
 		}
-		took := time.Since(began)
-		r.Share.Charge(int64(took))
-		switch {
-		case err == nil:
+		if err == nil {
 			c.keep(res.Response)
 			c.Response = res.Response
 			if f.Habit.Load() != 0 {
 				f.Habit.Store(0)
 			}
-			c.host.count.inline.Add(1)
-			f.Note(c.inv.Worker, &res, nil, took)
+			c.did(res)
 			return Done, t
+		}
+		switch {
 		case errors.Is(err, errConflict):
+			c.lost(res)
 			c.host.count.conflicts.Add(1)
 			continue
 		case err == extension.ErrAbandoned:
+			c.lost(res)
 			return c.abandoned(f, t)
 		case errors.Is(err, errCold):
+			c.lost(res)
 			return Cold, t
 		case errors.Is(err, errRepeated):
+			c.lost(res)
 			c.host.count.repeated.Add(1)
 			c.Response = c.near.commit.first
 			return Done, t
 		case errors.Is(err, extension.ErrBusy), errors.Is(err, extension.ErrClosed):
+			c.miss()
 			return c.later(t)
 		}
-		f.Note(c.inv.Worker, &res, err, took)
+		c.failed(res)
 		return c.fail(err), t
 	}
 	return c.later(t)
@@ -190,10 +200,6 @@ func (c *Caller) keep(b []byte) {
 	if cap(b) <= keptBytes {
 		c.buf = b[:0]
 	}
-}
-
-func (c *Caller) forget() {
-	c.inv.Keys, c.inv.Args, c.near.req, c.near.ground = nil, nil, nil, nil
 }
 
 // conclude ends a call that the scheduler has run.

@@ -31,11 +31,12 @@ type commit struct {
 	ground Ground
 	keys   []store.Key // those of writes, then of reads, then the record of the call
 	view   store.View
-	first  []byte // the response of an earlier attempt; valid until the session's End
+	named  []store.Key // of all that was read, if the session has looked that up already
+	first  []byte      // the response of an earlier attempt; valid until the session's End
 }
 
 func (c *commit) begin(s *store.Session, r *Request, g Ground) {
-	c.sess, c.req, c.ground, c.first = s, r, g, nil
+	c.sess, c.req, c.ground, c.named, c.first = s, r, g, nil, nil
 }
 
 // run applies all or nothing.
@@ -52,6 +53,9 @@ func (c *commit) run(ch *extension.Changes) error {
 	if err := c.room(ch.Writes); err != nil {
 		return err
 	}
+	if c.single(ch) {
+		return c.put(&c.keys[0], &ch.Writes[0], time.UnixMilli(c.sess.Now()))
+	}
 	if st := c.sess.Lock(c.keys); st != store.OK {
 		return c.failure(st)
 	}
@@ -63,6 +67,11 @@ func (c *commit) run(ch *extension.Changes) error {
 		return c.failure(st)
 	}
 	return nil
+}
+
+// single tells whether all that there is to do is one write that depends on nothing: that is atomic by itself.
+func (c *commit) single(ch *extension.Changes) bool {
+	return len(ch.Writes) == 1 && len(ch.Reads) == 0 && !c.req.Once && (c.ground == nil || c.ground.Standing(c.keys[0].Place) == Here)
 }
 
 // keep records the response of a call that wrote nothing, for an attempt of it that comes late must not write. One
@@ -95,13 +104,28 @@ func (c *commit) name(ch *extension.Changes) error {
 			return err
 		}
 	}
-	for i := range ch.Reads {
-		if err := c.add(ch.Reads[i].Table, ch.Reads[i].Key); err != nil {
-			return err
-		}
+	if err := c.nameReads(ch.Reads); err != nil {
+		return err
 	}
 	if c.req.Once {
 		c.keys = append(c.keys, c.sess.OpKey(c.req.Object, c.req.ID))
+	}
+	return nil
+}
+
+func (c *commit) nameReads(reads []extension.Read) error {
+	if len(c.named) == len(reads) {
+		from := len(c.keys)
+		c.keys = append(c.keys, c.named...)
+		for i := range reads {
+			c.keys[from+i].Bytes = reads[i].Key // What was looked up by is the guest's, and may be something else by now.
+		}
+		return nil
+	}
+	for i := range reads {
+		if err := c.add(reads[i].Table, reads[i].Key); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -177,8 +201,7 @@ func (c *commit) compare(reads []extension.Read) error {
 		n--
 	}
 	for i := range reads {
-		st := c.sess.Read(&c.keys[n+i], &c.view)
-		version := c.view.Version
+		version, st := c.sess.Version(&c.keys[n+i])
 		switch {
 		case st == store.NotFound:
 			version = 0

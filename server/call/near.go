@@ -1,6 +1,7 @@
 package call
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -17,10 +18,14 @@ type near struct {
 	missing missing
 	commit  commit
 
-	key  store.Key
-	view store.View
-	page page
+	keys  []store.Key // what was read, in its order: those of extension.Changes
+	ahead ahead
+	view  store.View
+	page  page
 }
+
+// begin forgets what an earlier call has done.
+func (n *near) begin() { n.missing, n.keys, n.ahead.left = nothing, n.keys[:0], 0 }
 
 // missing is why a trial could not go on.
 type missing uint8
@@ -34,34 +39,62 @@ const (
 )
 
 // look names a key and tells whether it may be used here; OK if it may.
-func (n *near) look(table uint32, key []byte) extension.Status {
+func (n *near) look(k *store.Key, table uint32, key []byte) extension.Status {
 	db, ok := n.req.Scope.table(table)
 	if !ok {
 		return extension.NoSuchTable
 	}
-	n.sess.Name(&n.key, db, key)
-	if n.ground != nil {
-		switch n.ground.Standing(n.key.Place) {
-		case Away:
-			return extension.Elsewhere
-		case Coming:
-			n.missing = coming
-			return extension.Later
-		}
+	if own := n.req.Named; own != nil && table == 0 && bytes.Equal(own.Bytes, key) {
+		*k = *own
+	} else {
+		n.sess.Name(k, db, key)
+	}
+	return n.standing(k)
+}
+
+// standing tells whether a key that has a name may be used here.
+func (n *near) standing(k *store.Key) extension.Status {
+	if n.ground == nil {
+		return extension.OK
+	}
+	switch n.ground.Standing(k.Place) {
+	case Away:
+		return extension.Elsewhere
+	case Coming:
+		n.missing = coming
+		return extension.Later
 	}
 	return extension.OK
 }
 
+// next is room for the name of the next key that is read. It counts once kept.
+func (n *near) next() *store.Key {
+	at := len(n.keys)
+	if at == cap(n.keys) {
+		n.keys = append(n.keys, store.Key{})[:at]
+	}
+	return &n.keys[:at+1][at]
+}
+
+// keep counts the key that next gave.
+func (n *near) keep() { n.keys = n.keys[:len(n.keys)+1] }
+
 // Get reads straight into the guest's buffer. What does not fit stays where it is: the session's round, in which
 // the call ends, keeps it as it is.
 func (n *near) Get(table uint32, key, buf []byte) (extension.Value, extension.Status) {
-	if st := n.look(table, key); st != extension.OK {
+	k := n.next()
+	if n.ahead.has(table, key) {
+		*k = *n.ahead.take()
+		if st := n.standing(k); st != extension.OK {
+			return extension.Value{}, st
+		}
+	} else if st := n.look(k, table, key); st != extension.OK {
 		return extension.Value{}, st
 	}
-	size, st := n.sess.ReadInto(&n.key, &n.view, buf)
+	size, st := n.sess.ReadInto(k, &n.view, buf)
 	switch {
 	case st == store.NotFound:
-		return extension.Value{}, n.absent()
+		return extension.Value{}, n.absent(k)
 	case st != store.OK:
 		n.lacks(st)
 		return extension.Value{}, extension.Later
@@ -69,17 +102,22 @@ func (n *near) Get(table uint32, key, buf []byte) (extension.Value, extension.St
 		n.missing = foreign
 		return extension.Value{}, extension.Later
 	}
+	n.keep()
 	return extension.Value{Len: size, Version: n.view.Version, Whole: n.view.Value}, extension.OK
 }
 
 // Place tells whether a key may be written here.
-func (n *near) Place(table uint32, key []byte) extension.Status { return n.look(table, key) }
+func (n *near) Place(table uint32, key []byte) extension.Status {
+	var k store.Key
+	return n.look(&k, table, key)
+}
 
 // absent tells what it means that the key is not there: where keys are leaving it may be at the other node.
-func (n *near) absent() extension.Status {
-	if n.ground != nil && n.ground.Standing(n.key.Place) == Leaving {
+func (n *near) absent(k *store.Key) extension.Status {
+	if n.ground != nil && n.ground.Standing(k.Place) == Leaving {
 		return extension.Elsewhere
 	}
+	n.keep()
 	return extension.Absent
 }
 
@@ -107,6 +145,7 @@ func (n *near) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, 
 // Commit applies the changes at once.
 func (n *near) Commit(c *extension.Changes) error {
 	n.commit.begin(n.sess, n.req, n.ground)
+	n.commit.named = n.keys
 	return n.commit.run(c)
 }
 

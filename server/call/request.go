@@ -15,10 +15,15 @@ import (
 type Request struct {
 	Shelf *library.Shelf
 	Share *sched.Share // whose turns it takes in the scheduler
-	Name  []byte
-	Keys  [][]byte
-	Args  [][]byte
-	Scope Scope
+	Site  *Site        // where it comes from; nil: who knows
+	// Worker is who usually calls for the connection: it finds the instance that it used last.
+	Worker int
+	Name   []byte
+	Keys   [][]byte
+	Args   [][]byte
+	Scope  Scope
+	// Named, if not nil, is the first key in table 0 of the function, which the door has looked up already.
+	Named *store.Key
 	// ReadOnly calls write nothing.
 	ReadOnly bool
 	// Once: the call has an identity, and may write. Object is the place of the key that it is routed by.
@@ -61,7 +66,7 @@ func (s *Scope) table(n uint32) (int, bool) {
 // own makes the request's bytes its own.
 func (r *Request) own() Request {
 	c := *r
-	c.Name = bytes.Clone(r.Name)
+	c.Name, c.Named, c.Site = bytes.Clone(r.Name), nil, nil
 	c.Keys, c.Args = cloneAll(r.Keys), cloneAll(r.Args)
 	return c
 }

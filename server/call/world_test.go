@@ -59,7 +59,7 @@ func newWorld(t testing.TB, o store.Options) *world {
 		t.Fatal(err)
 	}
 	w.host = call.NewHost(w.st, call.Options{})
-	w.caller = w.host.NewCaller(w.sess, 0)
+	w.caller = w.host.NewCaller(w.sess)
 	t.Cleanup(func() {
 		w.host.Close()
 		w.sess.Close()

@@ -122,7 +122,8 @@ func (s *Server) newLoop(id int) (*loop, error) {
 		sess.Close()
 		return nil, err
 	}
-	l.call = call{srv: s, ss: sess, caller: s.calls.NewCaller(sess, id)}
+	l.call = call{srv: s, ss: sess, caller: s.calls.NewCaller(sess)}
+	l.call.request.Worker = id
 	l.gauge = s.cfg.Heat.Gauge()
 	sess.Notify(l.durableMoved)
 	l.tally.init()

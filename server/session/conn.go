@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
 	"github.com/ostrodb/ostro/tenant/sched"
@@ -42,6 +43,7 @@ type conn struct {
 	tables uint32         // it has so many
 	shelf  *library.Shelf // what its tenant has installed; nil: the server has no functions
 	share  *sched.Share   // its tenant's part of the scheduler
+	site   *call.Site     // of its calls, as its reader executes them; nil: there were none
 
 	mu      sync.Mutex
 	relaxed sync.Cond // less waits than before

@@ -12,11 +12,26 @@ import (
 	"github.com/ostrodb/ostro/wire"
 )
 
+// invokes executes the calls from i on, before something else comes, as a run, and tells how many there were.
+func (w *worker) invokes(i, n int) int {
+	from := i
+	w.caller.Begin()
+	for ; i < n && w.ops[i].Code == wire.OpInvoke; i++ {
+		if op, k := &w.ops[i], &w.keys[i]; op.Table == noTable || !w.here(k) {
+			w.one(op, k)
+		} else {
+			w.invoke(op, k)
+		}
+	}
+	w.caller.End()
+	w.calling.Forget()
+	return i - from
+}
+
 // invoke runs an installed function: in this round if it is short. Another one goes to the scheduler, and the operation
 // waits alone; when it has ended the operation is executed again, finds the result, and commits it.
 func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 	c, v := w.on.c, &w.calling
-	defer v.Forget()
 	if err := v.Decode(op.Key, op.Arg); err != nil {
 		w.refuse(op, wire.Invalid, "the argument of "+op.Code.String()+" makes no sense: "+err.Error())
 		return true
@@ -26,13 +41,26 @@ func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
 		return true
 	}
 	r := &w.request
-	r.Shelf, r.Share, r.Account = c.shelf, c.share, c.purse.Account()
+	r.Shelf, r.Share, r.Account, r.Site, r.Worker = c.shelf, c.share, c.purse.Account(), w.site(), c.w.number
 	r.Name, r.Keys, r.Args = v.Name, v.Keys, v.Args
+	r.Named = k
 	r.Scope = call.Scope{Table: int(op.Table), First: int(c.first), Tables: int(c.tables)}
 	r.ReadOnly = op.Flags&wire.FlagReadOnly != 0
 	r.Once, r.ID, r.Object = op.Flags&wire.FlagOnce != 0 && !r.ReadOnly, w.id(op), k.Place
 	r.Ground, r.Grounds, r.Closed = w.ground(), w.srv.grounds, &c.closed
 	return w.call(op, r)
+}
+
+// site is the connection's, unless the operation has waited: then its reader may be using it.
+func (w *worker) site() *call.Site {
+	if w.on.park != nil {
+		return nil
+	}
+	c := w.on.c
+	if c.site == nil {
+		c.site = new(call.Site)
+	}
+	return c.site
 }
 
 func (w *worker) call(op *wire.Op, r *call.Request) bool {

@@ -91,6 +91,7 @@ func (w *worker) publish() {
 // execute runs the frames in c's buffer until there is no whole one left or the
 // answers are enough for this round.
 func (w *worker) execute(c *conn, out *buffer) error {
+	c.site.Expect()
 	for len(out.b) < sliceBytes {
 		t, body, n, _, err := wire.Next(c.in[c.start:], c.srv.opts.MaxFrameBytes)
 		if err != nil || n == 0 {
@@ -175,10 +176,13 @@ func (w *worker) run32(n int) {
 		w.sess.Prefetch(w.keys[:n])
 	}
 	for i := 0; i < n; {
-		if reads > 0 {
+		switch {
+		case reads > 0:
 			w.readBatch(i, reads)
 			i += reads
-		} else {
+		case w.ops[i].Code == wire.OpInvoke:
+			i += w.invokes(i, n)
+		default:
 			w.one(&w.ops[i], &w.keys[i])
 			i++
 		}

@@ -21,9 +21,10 @@ const window = 32
 //
 // Everything belongs to whoever holds mu, but for the inbox and what is atomic.
 type worker struct {
-	srv  *Server
-	wake chan struct{}
-	box  inbox
+	srv    *Server
+	number int
+	wake   chan struct{}
+	box    inbox
 
 	mu    sync.Mutex
 	sess  *store.Session
@@ -88,7 +89,7 @@ func (s *Server) newWorker() (*worker, error) {
 		return nil, err
 	}
 	w := &worker{srv: s, sess: sess, wake: make(chan struct{}, 1), gauge: s.opts.Heat.Gauge()}
-	w.caller = s.calls.NewCaller(sess, len(s.workers))
+	w.caller, w.number = s.calls.NewCaller(sess), len(s.workers)
 	w.rmw.step, w.rmw.effect = w.rmw.next, w.rmw.outcome
 	sess.Notify(func() {
 		w.box.moved.Store(true)

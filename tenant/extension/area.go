@@ -27,7 +27,7 @@ func (in *instance) findArea() error {
 	if err := in.run(m.area); err != nil {
 		return err
 	}
-	in.area = uint32(in.stack[0])
+	in.area = uint32(in.task.stack[0])
 	if _, ok := in.mem.at(in.area, areaBytes); !ok || in.area == 0 {
 		return errArea
 	}

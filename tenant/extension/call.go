@@ -3,30 +3,30 @@ package extension
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // ErrAbandoned is a trial that was given up: it did not end within its fuel, or the store could not answer without
 // waiting. Nothing was applied and no line was logged; call the function again, with time.
 var ErrAbandoned = errors.New("the function takes longer than a first attempt may: call it again with its whole budget")
 
+// leases are for calls that come alone.
+var leases = sync.Pool{New: func() any { return new(Lease) }}
+
 // Call runs a function to its end. Errors are a *CallError, ErrAbandoned, ErrBusy or ErrClosed, or name a wrong
 // invocation.
-func (p *Pool) Call(inv *Invocation) (Result, error) {
-	size := argsLen(inv)
-	if size > p.limits.ArgumentBytes {
-		return Result{}, fmt.Errorf("arguments of %d bytes, and the limit is %d", size, p.limits.ArgumentBytes)
-	}
-	s := p.slotOf(inv.Worker)
-	in, err := p.take(s)
-	if err != nil {
-		return Result{}, err
-	}
-	if in.name != inv.Function && !in.choose(inv.Function) {
-		p.put(s, in, true)
-		return Result{}, p.module.lacks(inv.Function)
-	}
-	t := &in.task
-	t.begin(in, inv, &p.limits)
+func (p *Pool) Call(inv *Invocation) (res Result, err error) {
+	l := leases.Get().(*Lease)
+	err = l.Call(p, inv, &res)
+	l.End()
+	leases.Put(l)
+	return res, err
+}
+
+// call runs the function that was chosen, with arguments of size bytes. It tells whether the instance can be used again.
+func (in *instance) call(inv *Invocation, size int, res *Result) (usable bool, err error) {
+	t := in.task
+	t.begin(in, inv, &in.pool.limits)
 	t.argsLen = size
 	if in.area != 0 {
 		t.place()
@@ -36,28 +36,20 @@ func (p *Pool) Call(inv *Invocation) (Result, error) {
 		err = t.fetch()
 	}
 	if err == nil {
-		err = t.conclude(uint32(in.stack[0]))
+		err = t.conclude(uint32(t.stack[0]))
 	}
-	res := t.result(err)
+	t.result(res, err)
 	in.calls++
 	in.burnt += uint64(res.Fuel)
 	in.hostCalls += uint64(res.HostCalls)
-	usable := true
+	usable = true
 	if err != nil {
 		usable = in.failed(err)
 	} else if t.lines != nil {
 		t.tell()
 	}
 	t.end()
-	if usable && p.opts.Fresh {
-		usable = in.reset()
-	}
-	if usable || inv.Turns == nil {
-		p.put(s, in, usable)
-	} else {
-		inv.Turns.Aloud(func() { p.drop(in) }) // It takes locks of those who make instances.
-	}
-	return res, err
+	return usable, err
 }
 
 // failed counts a failure, and tells whether the instance can go on: the guest ended by itself, or could begin anew.
@@ -92,8 +84,8 @@ func (t *Task) conclude(code uint32) error {
 	return nil
 }
 
-func (t *Task) result(err error) Result {
-	res := Result{
+func (t *Task) result(res *Result, err error) {
+	*res = Result{
 		HostCalls: t.hostCalls, Slices: t.slices, LogsLost: t.lost,
 		Reads: len(t.changes.Reads), Writes: len(t.changes.Writes),
 	}
@@ -104,8 +96,7 @@ func (t *Task) result(err error) Result {
 	// What a guest that was ended held in registers is not known: it is charged its whole slice.
 	res.Fuel = start - t.budget
 	if err == nil {
-		res.Fuel -= max(int64(t.in.stack[1]), 0)
+		res.Fuel -= max(int64(t.stack[1]), 0)
 		res.Response = t.resp
 	}
-	return res
 }

@@ -67,6 +67,7 @@ func (t *Task) hostGet(stack []uint64) {
 	t.storeUse()
 	key, buf := t.bytes(stack[1], stack[2]), t.bytes(stack[3], stack[4])
 	v, st := t.get(uint32(stack[0]), key, buf)
+	t.used[0] = spanOf(stack[3], uint64(v.Len))
 	switch {
 	case st != OK:
 		stack[0] = uint64(int64(st))
@@ -101,6 +102,10 @@ func (t *Task) hostMultiget(stack []uint64) {
 	keys, results := t.bytes(stack[1], uint64(n)*8), t.bytes(stack[3], uint64(n)*16)
 	base, room := uint32(stack[4]), t.bytes(stack[4], stack[5])
 	found := uint64(0)
+	a, told := t.inv.Store.(Ahead)
+	if told = told && n > 1; told {
+		t.ahead(a, stack)
+	}
 	for i := range int(n) {
 		t.spend(50)
 		ptr, size := binary.LittleEndian.Uint32(keys[8*i:]), binary.LittleEndian.Uint32(keys[8*i+4:])
@@ -123,8 +128,43 @@ func (t *Task) hostMultiget(stack []uint64) {
 		binary.LittleEndian.PutUint32(out[8:], view)
 		binary.LittleEndian.PutUint32(out[12:], 0)
 	}
+	if told {
+		a.Ahead(0, nil)
+	}
+	t.used[1], t.used[2] = spanOf(stack[3], uint64(base)+uint64(n)*16-stack[3]), spanOf(stack[1], uint64(n)*8)
 	stack[0] = found
 }
+
+// ahead tells the store which keys a multiget is about. If what it writes may lie over keys they are not known before.
+func (t *Task) ahead(a Ahead, stack []uint64) {
+	list, n := t.bytes(stack[1], 8*uint64(uint32(stack[2]))), min(int(uint32(stack[2])), aheadMost)
+	results, room := spanOf(stack[3], 16*uint64(n)), spanOf(stack[4], stack[5])
+	keys := t.keys[:0]
+	for i := range n {
+		ptr, size := binary.LittleEndian.Uint32(list[8*i:]), binary.LittleEndian.Uint32(list[8*i+4:])
+		key, ok := t.in.mem.at(ptr, size)
+		if own := spanOf(uint64(ptr), uint64(size)); !ok || size > keyMost || own.meets(results) || own.meets(room) {
+			return
+		}
+		keys = append(keys, key)
+	}
+	a.Ahead(uint32(stack[0]), keys)
+	clear(keys)
+	t.keys = keys[:0]
+}
+
+// aheadMost is how many keys a store is told of before they are read.
+const aheadMost = 32
+
+// span is a part of guest memory.
+type span struct{ from, to uint64 }
+
+func spanOf(ptr, n uint64) span {
+	from := uint64(uint32(ptr))
+	return span{from, from + uint64(uint32(n))}
+}
+
+func (s span) meets(o span) bool { return s.from < o.to && o.from < s.to }
 
 // hostScan: table, cursor, prefix, prefix_len, buf, cap, flags.
 func (t *Task) hostScan(stack []uint64) {

@@ -16,21 +16,22 @@ import (
 )
 
 // instance is a module with memory of its own. It serves one call at a time, and only its pool's. What every call
-// needs comes first, so that it is on few cache lines: where many tenants take turns, none of them are in the cache.
+// needs comes first, so that it is on few cache lines: where many tenants take turns, none of them are in the cache. For
+// the same reason a call's state is not the instance's, but of who calls.
 type instance struct {
 	counts
 	fn    api.Function // the entry
-	stack [3]uint64    // its arguments: which function, fuel, stack; its results: the function's, fuel left
 	name  string       // of the function that was called last,
 	which uint64       // and its number
 	area  uint32       // where it is in memory; 0: there is none
 	pool  *Pool
-	task  Task
+	task  *Task // of the call that runs; whoever has the instance sets it
+	mem   memory
 
 	mod    api.Module
-	mem    memory
 	mapped bool // the memory is the image's
 	states []api.MutableGlobal
+	engine []lines // what the runtime has of it; nil: nobody has looked yet
 	chance *rand.ChaCha8
 	index  map[writeKey]int // of the call's writes
 }
@@ -54,7 +55,7 @@ func taskOf(ctx context.Context) *Task {
 
 // newInstance makes an instance and initializes it, or gives it the memory of one that was.
 func (p *Pool) newInstance() (in *instance, err error) {
-	in = &instance{pool: p, counts: counts{first: true}}
+	in = &instance{pool: p, counts: counts{first: true}, task: new(Task)}
 	defer func() {
 		if r := recover(); r != nil {
 			err = errors.Join(fmt.Errorf("cannot make an instance: %v", r), in.mem.err)
@@ -85,7 +86,7 @@ func (in *instance) instantiate() error {
 	in.task.budget += in.task.granted
 	in.task.granted, in.task.held = 0, 0
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
-	ctx := &startContext{Task: &in.task, alloc: experimental.WithMemoryAllocator(context.Background(), &in.mem)}
+	ctx := &startContext{Task: in.task, alloc: experimental.WithMemoryAllocator(context.Background(), &in.mem)}
 	mod, err := p.module.runtime.engine.InstantiateModule(ctx, p.module.compiled, config)
 	if err != nil {
 		return in.explain(err, "(start)")
@@ -107,12 +108,13 @@ func (in *instance) choose(name string) bool {
 // run calls a function by its number, within the budget of the task.
 func (in *instance) run(which uint64) error {
 	in.mem.short = nil
-	in.stack = [3]uint64{which, uint64(in.task.granted), uint64(in.pool.stackBytes)}
-	if err := in.fn.CallWithStack(&in.task, in.stack[:]); err != nil {
-		if in.task.cause == &abandoned {
+	t := in.task
+	t.stack = [3]uint64{which, uint64(t.granted), uint64(in.pool.stackBytes)}
+	if err := in.fn.CallWithStack(t, t.stack[:]); err != nil {
+		if t.cause == &abandoned {
 			return ErrAbandoned
 		}
-		return in.explain(err, in.task.inv.Function)
+		return in.explain(err, t.inv.Function)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ func (p *Pool) take(s *slot) (*instance, error) {
 		p.mu.Unlock()
 		return nil, err
 	}
+	in.task = nil // That of its beginning.
 	return in, nil
 }
 
@@ -57,9 +58,9 @@ func (p *Pool) takeOther() (*instance, error) {
 // flushEvery is after how many calls an instance tells what it did, if nobody has asked before.
 const flushEvery = 256
 
-// put takes an instance back after a call.
-func (p *Pool) put(s *slot, in *instance, usable bool) {
-	if !usable || p.scarce() {
+// put takes an instance back after calls.
+func (p *Pool) put(s *slot, in *instance) {
+	if p.scarce() {
 		p.drop(in)
 		return
 	}

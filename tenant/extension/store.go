@@ -41,6 +41,12 @@ type Placed interface {
 	Place(table uint32, key []byte) Status
 }
 
+// Ahead is a Store that brings near what will be read. It is told the keys of the next calls of Get on a table, in
+// their order; nothing of the guest runs until it is told that there are none any more.
+type Ahead interface {
+	Ahead(table uint32, keys [][]byte)
+}
+
 // Value is what Get found.
 type Value struct {
 	Len     int

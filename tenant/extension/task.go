@@ -61,7 +61,8 @@ type Task struct {
 	inv    *Invocation
 	limits *CallLimits
 
-	budget    int64 // fuel that was not given out in slices yet
+	stack     [3]uint64 // arguments of the entry: which function, fuel, stack; its results: the function's, fuel left
+	budget    int64     // fuel that was not given out in slices yet
 	granted   int64
 	held      int64 // of granted: what was given out last, so what the guest has at most
 	hostCalls int64
@@ -69,7 +70,9 @@ type Task struct {
 	resp      []byte
 	respStart int
 	changes   Changes
-	names     []byte // keys of reads
+	names     []byte   // keys of reads
+	keys      [][]byte // of a multiget
+	used      [3]span  // of guest memory, by reads: where values went, what told of them, what named keys
 
 	slices    int
 	cause     *CallError

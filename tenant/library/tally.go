@@ -39,25 +39,36 @@ func (t *tally) part(worker int) *tallyPart {
 // Note counts a call that has ended: how, and how long it took. worker is a number that whoever runs at the same time
 // does not give, too, if that can be.
 func (f *Function) Note(worker int, r *extension.Result, err error, took time.Duration) {
-	p := f.tally.part(worker)
-	p.calls.Add(1)
-	p.nanos.Add(int64(took))
-	if int64(took) > p.slowest.Load() {
-		p.slowest.Store(int64(took)) // Of two at the same time one may be lost: it is a hint.
-	}
+	c := Counts{Calls: 1, Time: took, Slowest: took}
 	if r != nil {
-		p.fuel.Add(r.Fuel)
-		p.hostCalls.Add(r.HostCalls)
-		p.bytes.Add(int64(len(r.Response)))
-		if r.Reads != 0 {
-			p.reads.Add(int64(r.Reads))
-		}
-		if r.Writes != 0 {
-			p.writes.Add(int64(r.Writes))
-		}
+		c.AddResult(r)
 	}
 	if err != nil {
-		p.failures.Add(1)
+		c.Failures = 1
+	}
+	f.Count(worker, &c)
+}
+
+// Count adds what several calls did.
+func (f *Function) Count(worker int, c *Counts) {
+	p := f.tally.part(worker)
+	p.calls.Add(c.Calls)
+	p.nanos.Add(int64(c.Time))
+	if int64(c.Slowest) > p.slowest.Load() {
+		p.slowest.Store(int64(c.Slowest)) // Of two at the same time one may be lost: it is a hint.
+	}
+	add(&p.failures, c.Failures)
+	add(&p.fuel, c.Fuel)
+	add(&p.hostCalls, c.HostCalls)
+	add(&p.reads, c.Reads)
+	add(&p.writes, c.Writes)
+	add(&p.bytes, c.Bytes)
+}
+
+// add leaves a counter alone that does not change.
+func add(to *atomic.Int64, more int64) {
+	if more != 0 {
+		to.Add(more)
 	}
 }
 
@@ -85,6 +96,15 @@ func (c *Counts) Add(o *Counts) {
 	c.Reads += o.Reads
 	c.Writes += o.Writes
 	c.Bytes += o.Bytes
+}
+
+// AddResult adds what a call gave and used, but not that there was one.
+func (c *Counts) AddResult(r *extension.Result) {
+	c.Fuel += r.Fuel
+	c.HostCalls += r.HostCalls
+	c.Reads += int64(r.Reads)
+	c.Writes += int64(r.Writes)
+	c.Bytes += int64(len(r.Response))
 }
 
 func (t *tally) counts() (sum Counts) {

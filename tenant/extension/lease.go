@@ -1,0 +1,70 @@
+package extension
+
+import "fmt"
+
+// Lease is an instance that one worker calls several times in a row: it is taken from its pool once, and given back
+// once. The zero value has none. It belongs to one goroutine, and is to be ended before that waits for anything.
+type Lease struct {
+	pool *Pool
+	slot *slot
+	in   *instance
+	task Task // of its calls, one after the other
+}
+
+// Call is Pool.Call on the instance of the lease, which takes one if it has none of that pool.
+func (l *Lease) Call(p *Pool, inv *Invocation, res *Result) error {
+	size := argsLen(inv)
+	if size > p.limits.ArgumentBytes {
+		*res = Result{}
+		return fmt.Errorf("arguments of %d bytes, and the limit is %d", size, p.limits.ArgumentBytes)
+	}
+	if l.pool != p || l.in == nil {
+		if err := l.take(p, inv.Worker); err != nil {
+			*res = Result{}
+			return err
+		}
+	}
+	in := l.in
+	if in.name != inv.Function && !in.choose(inv.Function) {
+		*res = Result{}
+		return p.module.lacks(inv.Function)
+	}
+	usable, err := in.call(inv, size, res)
+	if usable && p.opts.Fresh {
+		usable = in.reset()
+	}
+	if !usable {
+		l.in, in.task, l.task.in = nil, nil, nil
+		aloud(inv.Turns, func() { p.drop(in) }) // It takes locks of those who make instances.
+	}
+	return err
+}
+
+func (l *Lease) take(p *Pool, worker int) error {
+	l.End()
+	s := p.slotOf(worker)
+	in, err := p.take(s)
+	if err != nil {
+		return err
+	}
+	l.pool, l.slot, l.in, in.task, l.task.used = p, s, in, &l.task, [3]span{}
+	return nil
+}
+
+// End gives the instance back.
+func (l *Lease) End() {
+	if in := l.in; in != nil {
+		l.in, in.task, l.task.in = nil, nil, nil
+		l.pool.put(l.slot, in)
+	}
+	l.pool, l.slot = nil, nil
+}
+
+// aloud runs f at usual priority, whoever's turn it is.
+func aloud(t Turns, f func()) {
+	if t == nil {
+		f()
+	} else {
+		t.Aloud(f)
+	}
+}
