@@ -47,7 +47,7 @@ type rocksteadyFlags struct {
 	skews      []string
 	modes      []string
 	redis      bool
-	alone      []string
+	alone      []int
 }
 
 // rocksteadyModes are ways to move, all of the same protocol.
@@ -111,7 +111,7 @@ At the end it says of every claim whether it held.`,
 	fl.Var(&f.ofRedis, "redis-records", "records of the Redis node, if it is to have fewer")
 	fl.DurationVar(&f.redisLimit, "redis-limit", time.Minute, "how long a resharding of Redis may take; its rate is then that of the slots which it has moved")
 	fl.StringVar(&f.redisProgram, "redis-program", "redis-server", "the redis-server to start")
-	fl.StringSliceVar(&f.alone, "alone", []string{"64", "128", "256", "512", "1024", "2048"}, "sizes of records for the two ends alone; --alone= leaves them out")
+	fl.IntSliceVar(&f.alone, "alone", []int{64, 128, 256, 512, 1024, 2048}, "sizes of records for the two ends alone; 0 to leave them out")
 	return cmd
 }
 
@@ -137,18 +137,6 @@ func (f rocksteadyFlags) check() error {
 		}
 	}
 	return nil
-}
-
-// sizes are those of records for the two ends alone.
-func (f rocksteadyFlags) sizes() (all []int, err error) {
-	for _, text := range f.alone {
-		size, err := strconv.Atoi(text)
-		if err != nil || size < 1 {
-			return nil, fmt.Errorf("--alone %q: sizes in bytes", text)
-		}
-		all = append(all, size)
-	}
-	return all, nil
 }
 
 // usualSkew is YCSB's.
@@ -201,10 +189,6 @@ func measureRocksteady(ctx context.Context, p *progress, f rocksteadyFlags) (*st
 	if err != nil {
 		return nil, err
 	}
-	sizes, err := f.sizes()
-	if err != nil {
-		return nil, err
-	}
 	out := &steadyOutcome{Records: uint64(f.records), ValueBytes: f.value}
 	systems := []func(context.Context, rocksteadyFlags) (*steadySystem, error){steadyOstro}
 	if f.redis {
@@ -215,7 +199,7 @@ func measureRocksteady(ctx context.Context, p *progress, f rocksteadyFlags) (*st
 			return nil, err
 		}
 	}
-	for _, size := range sizes {
+	for _, size := range given(f.alone) {
 		p.begin("the two ends alone, records of %d B", size)
 		a, err := measureEnds(ctx, size)
 		if err != nil {
