@@ -31,13 +31,13 @@ func (o *steadyOutcome) judge() {
 		o.faultless(),
 		g.against("early ownership takes less time than late", ">= 1.05x", "1.38x", "late", totalTime),
 		g.against("early ownership has the lower p99.9", ">= 1.05x", "lower", "late", tailTime),
-		g.against("asynchronous priority pulls have the lower median", ">= 1.05x", "lower", "sync", medianTime),
+		g.against("asynchronous priority pulls have the lower median until all is there", ">= 1.05x", "lower", "sync", medianTime),
 	}
 }
 
 func totalTime(r steadyRound) time.Duration  { return r.Took }
 func tailTime(r steadyRound) time.Duration   { return r.During.P999 }
-func medianTime(r steadyRound) time.Duration { return r.During.P50 }
+func medianTime(r steadyRound) time.Duration { return r.Pulling.P50 }
 
 // judged are the rounds that claims are about.
 type judged struct {

@@ -33,6 +33,7 @@ type steadyRound struct {
 	Calm      stretch `json:"calm"`
 	Before    stretch `json:"before"`
 	During    stretch `json:"during"`
+	Pulling   stretch `json:"pulling"` // of During, from the transfer until all records are at the target
 	Aftermath stretch `json:"aftermath"`
 	After     stretch `json:"after"`
 

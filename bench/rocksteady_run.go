@@ -195,6 +195,11 @@ func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, erro
 	r.Bytes = int64(m.records) * int64(workload.Text30.Len()+t.f.value)
 	r.Errors, r.Redirected, r.Late = seen.errors, seen.moved+seen.asked, seen.late
 	r.sumUp(seen.trail, l.began, marks)
+	r.Pulling = r.During
+	if !m.began.IsZero() {
+		from := m.began.Sub(l.began)
+		r.Pulling = stretchOf(seen.trail, span{from: from, to: from + m.served})
+	}
 	return r, nil
 }
 

@@ -129,7 +129,7 @@ func (l *life) start() error {
 	if err := l.openStore(); err != nil {
 		return l.why(err)
 	}
-	l.shelf = migrate.NewShelf(l.store, func() float64 { return l.cache.Snapshot().Holds(l.self).Fraction() })
+	l.shelf = migrate.NewShelf(l.store)
 	driver := l.newDriver()
 	l.adoptArrivals, l.quietCopies = driver.Adopt, driver.Quiet
 	close(l.opened)

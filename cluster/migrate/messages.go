@@ -35,8 +35,9 @@ type transfer struct {
 
 // sampled is the first part of the answer to methodSample; the end comes when the sample was taken.
 type sampled struct {
-	// Bytes estimates how much there is to pull.
-	Bytes int64 `json:"bytes"`
+	// Bytes and Records estimate how much there is to pull.
+	Bytes   int64 `json:"bytes"`
+	Records int64 `json:"records"`
 }
 
 // yielded is the end of the answer: the source does not serve the ranges any more, and what it acknowledged

@@ -357,7 +357,7 @@ func (m *move) samples(ctx context.Context) error {
 			break
 		}
 		done.Go(func() {
-			if err := m.o.Store.Prepare(preparing, said.Bytes); err != nil {
+			if err := m.o.Store.Prepare(preparing, Ranges(m.ranges), said.Records, said.Bytes); err != nil {
 				m.log.Warn("memory for what will come could not be made ready", "why", err)
 			}
 		})

@@ -115,7 +115,7 @@ func pullsWith(b testing.TB, source *store.Store, bytes, partitions int, o meta.
 	b.Helper()
 	secret := []byte("tell nobody")
 	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving, Options: o}
-	shelf := NewShelf(source, func() float64 { return 1 })
+	shelf := NewShelf(source)
 	s, err := peer.NewServer(peer.ServerOptions{Node: "source", Secret: secret})
 	check(b, err)
 	NewSource(given{m: m, shelf: shelf}).Handle(s)

@@ -15,7 +15,6 @@ import (
 // all of them back before the store closes.
 type Shelf struct {
 	store *store.Store
-	share func() float64 // of all keys that the store has
 
 	turns chan struct{} // has one of each pull that looks for entries
 
@@ -40,10 +39,8 @@ func (s *Shelf) turn() func() {
 	return func() { <-s.turns }
 }
 
-// NewShelf makes a shelf of a store. share tells how much of all places the store has.
-func NewShelf(st *store.Store, share func() float64) *Shelf {
-	return &Shelf{store: st, share: share, turns: make(chan struct{}, atOnce())}
-}
+// NewShelf makes a shelf of a store.
+func NewShelf(st *store.Store) *Shelf { return &Shelf{store: st, turns: make(chan struct{}, atOnce())} }
 
 // atOnce is how many quiet goroutines of a node pull or replay at a time: the other processors are for clients, and
 // for what they wait for.
@@ -83,8 +80,8 @@ func (s *Shelf) leave() { s.users.Done() }
 
 // bytesOf estimates what the store has of some places.
 func (s *Shelf) bytesOf(ranges view.Ranges) int64 {
-	share := ranges.Fraction() / max(1e-9, s.share())
-	return int64(share * float64(s.store.Metrics().LiveBytes))
+	_, bytes := s.store.Estimate(Ranges(ranges))
+	return bytes
 }
 
 func (s *Shelf) borrow(from *readers) (*reader, error) {

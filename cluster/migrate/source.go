@@ -100,7 +100,9 @@ func (s *Source) sample(ctx context.Context, c *peer.Call) (any, []byte, error) 
 			return err
 		}
 		defer shelf.leave()
-		return c.Send(sampled{shelf.bytesOf(ranges)}, nil)
+		var said sampled
+		said.Records, said.Bytes = shelf.store.Estimate(Ranges(ranges))
+		return c.Send(said, nil)
 	})
 }
 

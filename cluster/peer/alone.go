@@ -98,6 +98,7 @@ func (n *node) stream(ctx context.Context, f *frame) (*Stream, error) {
 
 // writeTo writes a request; a large one at low priority.
 func (f *frame) writeTo(c net.Conn) (err error) {
+	f.unsummed = faithful(c)
 	write := func() {
 		parts := net.Buffers{f.appendFront(nil), f.bulk}
 		_, err = parts.WriteTo(c)

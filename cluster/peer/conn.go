@@ -69,6 +69,25 @@ func plainTCP(c net.Conn) *net.TCPConn {
 	return t
 }
 
+// faithful tells whether a connection brings what was sent, or nothing: it has its own sums, or never leaves this
+// machine.
+func faithful(c net.Conn) bool {
+	for {
+		switch t := c.(type) {
+		case *tls.Conn:
+			return true
+		case *net.TCPConn:
+			here, ok := t.LocalAddr().(*net.TCPAddr)
+			there, too := t.RemoteAddr().(*net.TCPAddr)
+			return ok && too && here.IP.Equal(there.IP)
+		case interface{ NetConn() net.Conn }:
+			c = t.NetConn()
+		default:
+			return false
+		}
+	}
+}
+
 // How long what was sent may stay unacknowledged by the other machine, or untaken by
 // its program, before the connection counts as broken. TCP alone would try for many minutes, and
 // would go on pausing for long after a network has healed. Who answers waits longer: the reader

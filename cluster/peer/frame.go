@@ -17,9 +17,14 @@ import (
 //	 8  4  bytes of the bulk
 //	12  4  milliseconds that a request has; 0 is no limit
 //	16  8  call
-//	24  4  zero
-//	28  4  CRC-32C of all before, the method, the head and the bulk
+//	24  4  1 if the bulk has no sum, else 0
+//	28  4  CRC-32C of all before, the method and the head, and of the bulk if it has one
+//
+// A sum of the bulk is for networks. Connections that cannot change what they carry do without: see faithful.
 const headerBytes = 32
+
+// bulkUnsummed is the flag of frames whose bulk has no sum.
+const bulkUnsummed = 1
 
 const (
 	frameMark = 0x5250 // "PR"
@@ -48,6 +53,8 @@ type frame struct {
 	method string
 	head   []byte
 	bulk   []byte
+	// unsummed says that the sum leaves the bulk out.
+	unsummed bool
 	// pieces follow the bulk on the wire, as a part of it, from where they lie. A frame that
 	// was read has none.
 	pieces [][]byte
@@ -96,17 +103,26 @@ func (f *frame) appendFront(b []byte) []byte {
 	b = le.AppendUint32(b, uint32(f.bulkBytes()))
 	b = le.AppendUint32(b, f.millis)
 	b = le.AppendUint64(b, f.call)
-	b = le.AppendUint64(b, 0)
+	b = le.AppendUint64(b, uint64(f.flags()))
 	b = append(b, f.method...)
 	b = append(b, f.head...)
 	sum := crc32.Update(0, castagnoli, b[at:at+headerBytes-4])
 	sum = crc32.Update(sum, castagnoli, b[at+headerBytes:])
-	sum = crc32.Update(sum, castagnoli, f.bulk)
-	for _, p := range f.pieces {
-		sum = crc32.Update(sum, castagnoli, p)
+	if !f.unsummed {
+		sum = crc32.Update(sum, castagnoli, f.bulk)
+		for _, p := range f.pieces {
+			sum = crc32.Update(sum, castagnoli, p)
+		}
 	}
 	le.PutUint32(b[at+headerBytes-4:], sum)
 	return b
+}
+
+func (f *frame) flags() uint32 {
+	if f.unsummed {
+		return bulkUnsummed
+	}
+	return 0
 }
 
 // sizes is what a header says of what follows.
@@ -116,9 +132,10 @@ type sizes struct{ method, head, bulk int }
 func (f *frame) decodeHeader(b *[headerBytes]byte) (sizes, error) {
 	le := binary.LittleEndian
 	s := sizes{int(b[3]), int(le.Uint32(b[4:])), int(le.Uint32(b[8:]))}
-	*f = frame{kind: kind(b[2]), millis: le.Uint32(b[12:]), call: le.Uint64(b[16:])}
+	flags := le.Uint32(b[24:])
+	*f = frame{kind: kind(b[2]), millis: le.Uint32(b[12:]), call: le.Uint64(b[16:]), unsummed: flags == bulkUnsummed}
 	switch {
-	case le.Uint16(b[:]) != frameMark || f.kind < kindRequest || f.kind > kindCancel || le.Uint32(b[24:]) != 0:
+	case le.Uint16(b[:]) != frameMark || f.kind < kindRequest || f.kind > kindCancel || flags > bulkUnsummed:
 		return s, fmt.Errorf("%w: no frame begins like this", ErrMalformed)
 	case s.head > MaxHeadBytes || s.bulk > MaxBulkBytes:
 		return s, fmt.Errorf("%w: a frame of %d and %d bytes", ErrMalformed, s.head, s.bulk)
@@ -160,8 +177,12 @@ func (f *frame) readRest(r io.Reader, into []byte, header *[headerBytes]byte, s 
 	if _, err := io.ReadFull(r, body); err != nil {
 		return into, fmt.Errorf("peer: a frame ended early: %w", noEOF(err))
 	}
+	summed := body
+	if f.unsummed {
+		summed = body[:s.method+s.head]
+	}
 	sum := crc32.Update(0, castagnoli, header[:headerBytes-4])
-	if crc32.Update(sum, castagnoli, body) != binary.LittleEndian.Uint32(header[headerBytes-4:]) {
+	if crc32.Update(sum, castagnoli, summed) != binary.LittleEndian.Uint32(header[headerBytes-4:]) {
 		return into, fmt.Errorf("%w: a frame does not match its CRC", ErrMalformed)
 	}
 	f.method = string(body[:s.method])

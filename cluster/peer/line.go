@@ -22,6 +22,7 @@ type Line struct {
 	closed bool
 
 	in     *bufio.Reader
+	plain  bool // bulks need no sums
 	front  []byte
 	memory []byte
 	last   uint64
@@ -80,6 +81,7 @@ func (l *Line) Send(ctx context.Context, method string, head Raw, bulk []byte) e
 	if err != nil {
 		return err
 	}
+	f.unsummed = l.plain
 	if len(l.under) == 0 {
 		l.front, l.queued = l.front[:0], 0
 	}
@@ -160,6 +162,7 @@ func (l *Line) lost(ctx context.Context, method string, err error) error {
 func (l *Line) exchange(ctx context.Context, c net.Conn, f *frame) (result, error) {
 	stop := interrupt(ctx, c)
 	defer stop()
+	f.unsummed = l.plain
 	l.front = append(f.appendFront(l.front[:0]), f.bulk...)
 	if _, err := c.Write(l.front); err != nil {
 		return result{}, err
@@ -217,7 +220,7 @@ func (l *Line) connected(ctx context.Context) (net.Conn, error) {
 		l.node.done(c, false)
 		return nil, ErrClosed
 	}
-	l.c = c
+	l.c, l.plain = c, faithful(c)
 	if l.in == nil {
 		l.in = bufio.NewReaderSize(c, readBytes)
 	}

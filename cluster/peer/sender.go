@@ -24,6 +24,7 @@ const (
 type sender struct {
 	c       net.Conn
 	timeout time.Duration // of a write
+	plain   bool          // bulks need no sums
 
 	mu      sync.Mutex
 	drained sync.Cond // a write ended
@@ -38,7 +39,7 @@ type sender struct {
 }
 
 func newSender(c net.Conn, timeout time.Duration) *sender {
-	s := &sender{c: c, timeout: timeout}
+	s := &sender{c: c, timeout: timeout, plain: faithful(c)}
 	s.drained.L = &s.mu
 	return s
 }
@@ -65,6 +66,7 @@ func (s *sender) queue(f *frame) error {
 		f.release()
 		return err
 	}
+	f.unsummed = s.plain
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(f.pieces) > 0 {

@@ -23,6 +23,7 @@ type caller struct {
 	out    *sender
 	room   chan struct{} // bounds the handlers that run
 	quiet  bool          // its goroutine is
+	soon   patience      // of calls that are answered in order
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
@@ -37,6 +38,7 @@ func (s *Server) serve(c net.Conn, from view.NodeID) error {
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
 	err := k.run(ctx)
+	k.soon.drop()
 	cancel()
 	_ = c.Close() // Handlers that send to it go on.
 	k.out.dropHeld()
@@ -70,7 +72,7 @@ func (k *caller) run(ctx context.Context) error {
 		}
 		if m.quiet && !k.quiet {
 			k.quiet = true
-			background.Quiet()
+			background.Modest()
 		}
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)
@@ -127,6 +129,8 @@ func unknown(_ context.Context, c *Call) (any, []byte, error) {
 // answerInOrder calls a handler here and now. Its answer leaves with those of the
 // requests that are at hand already.
 func (k *caller) answerInOrder(ctx context.Context, m method, f *frame) error {
+	ctx = k.soon.within(ctx, f.millis)
+	f.millis = 0
 	if err := k.out.queue(k.result(ctx, m, f)); err != nil {
 		return err
 	}
@@ -134,6 +138,36 @@ func (k *caller) answerInOrder(ctx context.Context, m method, f *frame) error {
 		return nil
 	}
 	return k.out.flush()
+}
+
+// patience is the time that calls in a row have. Most have about the same: those share one context, for a timer of each
+// would cost more than what it is for.
+type patience struct {
+	ctx  context.Context
+	end  time.Time
+	stop context.CancelFunc
+}
+
+// within is a context that ends after about so many milliseconds, a tenth of them early or late at the most. 0 is no limit.
+func (p *patience) within(ctx context.Context, millis uint32) context.Context {
+	if millis == 0 {
+		return ctx
+	}
+	long := time.Duration(millis) * time.Millisecond
+	end := time.Now().Add(long)
+	if p.ctx != nil && p.ctx.Err() == nil && end.Sub(p.end).Abs() < long/10 {
+		return p.ctx
+	}
+	p.drop()
+	p.end = end
+	p.ctx, p.stop = context.WithDeadline(ctx, end)
+	return p.ctx
+}
+
+func (p *patience) drop() {
+	if p.stop != nil {
+		p.stop()
+	}
 }
 
 // result is a handler's answer as a frame.

@@ -335,10 +335,14 @@ func verify(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skip
 	if uint64(c.End) > uint64(len(bytes)) {
 		return fmt.Errorf("%w: segment %d of %d bytes cannot end at %d", ErrInvalid, id, len(bytes), c.End)
 	}
-	bytes = bytes[:c.End]
-	if Sum(bytes) != c.Sum {
+	if Sum(bytes[:c.End]) != c.Sum {
 		return fmt.Errorf("%w: segment %d does not match its sum", ErrCorrupt, id)
 	}
+	return verifyEntries(bytes[:c.End], log, id, c, skipCRC)
+}
+
+// verifyEntries is verify for bytes whose sum is another's to check.
+func verifyEntries(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skipCRC bool) error {
 	ext, err := record.ScanWith(bytes, id, record.ScanOptions{Closed: true, SkipCRC: skipCRC})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)

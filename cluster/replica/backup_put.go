@@ -29,7 +29,8 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 	}
 	var tmp string
 	background.Quietly(func() {
-		if err = verify(c.Bulk, q.Log, q.Segment, q.Closing, false); err == nil {
+		// Its sum is checked when it is written.
+		if err = verifyEntries(c.Bulk, q.Log, q.Segment, q.Closing, q.Checked); err == nil {
 			tmp, err = writeReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, c.Bulk, func() {})
 		}
 	})

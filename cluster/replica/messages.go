@@ -159,7 +159,9 @@ type PutRequest struct {
 	Log     record.LogID     `json:"log"`
 	Segment record.SegmentID `json:"segment"`
 	Closing
-	Roster Roster `json:"roster"` // Segment is in it
+	// Checked says that the primary has checked the CRCs of all entries: a copy that has the sum is as good.
+	Checked bool   `json:"checked,omitzero"`
+	Roster  Roster `json:"roster"` // Segment is in it
 }
 
 // RosterRequest stores a roster and drops all replicas that it makes stale. An

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -20,7 +21,7 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 	m := p.o.Members()
 	ctx, stop := p.whileThere(ctx, m)
 	defer stop()
-	lacking := p.thickenAll(ctx, p.adoptees(segs), m)
+	lacking := p.thickenAll(ctx, p.adoptees(segs), segs, m)
 	if err := p.adopted(segs); err != nil {
 		return fmt.Errorf("adopt %d side segments: %w", len(segs), errors.Join(err, lacking, context.Cause(ctx)))
 	}
@@ -32,11 +33,15 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 
 // thickenAll makes the copies of some segments, all at once: while one is sent another is on its way to a
 // disk. They are few, and go at low priority.
-func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, m Membership) error {
+//
+// The bytes of segs are lent until it returns.
+func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []hlog.SourceSegment, m Membership) error {
 	errs := make([]error, len(some))
 	var all sync.WaitGroup
 	for i, c := range some {
-		all.Go(func() { errs[i] = p.thicken(ctx, c, m, false) })
+		at := slices.IndexFunc(segs, func(g hlog.SourceSegment) bool { return g.ID == c.id })
+		read := loaded{p: p, c: c, lent: segs[at].Bytes}
+		all.Go(func() { errs[i] = p.thicken(ctx, c, m, &read, false) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

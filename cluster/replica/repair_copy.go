@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/background"
 )
 
@@ -52,7 +53,7 @@ func (p *Primary) copyAll(ctx context.Context, m Membership, slowly bool) (faile
 		p.mu.Lock()
 		p.books.counts.toCopy = len(lacking) - i
 		p.mu.Unlock()
-		if err := p.thicken(ctx, c, m, slowly); err != nil {
+		if err := p.thicken(ctx, c, m, &loaded{p: p, c: c}, slowly); err != nil {
 			failed, last = failed+1, err
 		}
 	}
@@ -81,8 +82,8 @@ func (p *Primary) thin(m Membership) []*closedSegment {
 	return all
 }
 
-// thicken gives a segment the copies that it lacks.
-func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, slowly bool) error {
+// thicken gives a segment the copies that it lacks, of what is read.
+func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, read *loaded, slowly bool) error {
 	usable, unheard := p.usable(m.Living), p.unheard(m.Living)
 	p.mu.Lock()
 	candidates := p.books.placer.choose(usable, c.holders)
@@ -92,7 +93,6 @@ func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, s
 	slices.SortStableFunc(candidates, func(a, b Member) int { return rank(c.partly, a.ID) - rank(c.partly, b.ID) })
 	p.mu.Unlock()
 	err := fmt.Errorf("segment %d: nobody can take a copy", c.id)
-	read := loaded{p: p, c: c}
 	defer read.free()
 	for _, n := range candidates {
 		p.mu.Lock()
@@ -101,7 +101,7 @@ func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, s
 		if enough {
 			return nil
 		}
-		if e := p.putAt(ctx, &read, n.ID); e != nil {
+		if e := p.putAt(ctx, read, n.ID); e != nil {
 			p.avoid(n.ID, false, e)
 			err = errors.Join(err, e)
 			continue
@@ -134,7 +134,9 @@ func (p *Primary) rest(ctx context.Context, bytes int) {
 type loaded struct {
 	p     *Primary
 	c     *closedSegment
+	lent  []byte // where they lie, if they are at hand; not to be freed
 	bytes []byte
+	whole bool // the CRCs of all entries were checked
 }
 
 // load reads and checks them.
@@ -143,7 +145,10 @@ func (l *loaded) load() error {
 		return nil
 	}
 	p, c := l.p, l.c
-	b, err := p.source.Load(c.id)
+	b, err := l.lent, error(nil)
+	if b == nil {
+		b, err = p.source.Load(c.id)
+	}
 	if err != nil {
 		return fmt.Errorf("read segment %d to copy it: %w", c.id, err)
 	}
@@ -159,7 +164,10 @@ func (l *loaded) load() error {
 	}
 	l.bytes = b[:c.End]
 	var sum uint32
-	background.Quietly(func() { sum = crc32.Checksum(l.bytes, castagnoliTable) })
+	background.Quietly(func() { sum, err = l.check() })
+	if err != nil {
+		return err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !c.summed { // Else it is what others read without the lock.
@@ -171,9 +179,23 @@ func (l *loaded) load() error {
 	return err
 }
 
+// check sums up what was read. What others sent, and nobody has looked at since, is checked entry by entry, once for all
+// copies.
+func (l *loaded) check() (sum uint32, err error) {
+	sum = crc32.Checksum(l.bytes, castagnoliTable)
+	if l.lent == nil {
+		return sum, nil
+	}
+	if _, err := record.ScanWith(l.bytes, l.c.id, record.ScanOptions{Closed: true}); err != nil {
+		return 0, fmt.Errorf("segment %d cannot be copied: %w", l.c.id, err)
+	}
+	l.whole = true
+	return sum, nil
+}
+
 // free gives their memory back. Nobody reads them any more.
 func (l *loaded) free() {
-	if l.bytes != nil && l.p.source.Free != nil {
+	if l.bytes != nil && l.lent == nil && l.p.source.Free != nil {
 		l.p.source.Free(l.bytes)
 	}
 	l.bytes = nil
@@ -193,7 +215,7 @@ func (p *Primary) putAt(ctx context.Context, read *loaded, node view.NodeID) err
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: closing, Roster: p.roster()}
+	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: closing, Checked: read.whole, Roster: p.roster()}
 	if !request.Roster.Segments.Contains(uint64(c.id)) {
 		return nil // It was dropped meanwhile.
 	}

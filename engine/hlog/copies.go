@@ -76,7 +76,7 @@ func (l *Log) source(last record.BatchID) Source {
 	}
 	for _, seg := range l.Segments() {
 		seg.held.Store(true)
-		s.Segments = append(s.Segments, SourceSegment{seg.ID, seg.End(), seg.batch})
+		s.Segments = append(s.Segments, SourceSegment{ID: seg.ID, End: seg.End(), Batch: seg.batch})
 	}
 	return s
 }

@@ -83,4 +83,6 @@ type SourceSegment struct {
 	ID    record.SegmentID
 	End   uint32
 	Batch record.BatchID // of its closing seal
+	// Bytes are its bytes up to End, in memory that stays until Adopt returns. Nil: Load gives them.
+	Bytes []byte
 }

@@ -41,7 +41,7 @@ func (l *Log) settleLoop() {
 		case <-l.stop:
 			return
 		case s := <-l.settle:
-			if !l.awaitCopied(s.batch, l.stop) || !l.awaitCalm(func() int { return len(l.settle) }) {
+			if !l.awaitCopied(s.batch, l.stop) || !l.awaitCalm(func() int { return len(l.settle) }, nil) {
 				continue // It is copied from where it is.
 			}
 			if err := l.settleSegment(s); err != nil {
@@ -60,11 +60,16 @@ const (
 )
 
 // awaitCalm waits while others need the cores for what somebody waits for, and the backlog is not too
-// long; false if the log ends first.
-func (l *Log) awaitCalm(backlog func() int) bool {
+// long; false if the log ends first. It looks at once when there is news.
+func (l *Log) awaitCalm(backlog func() int, news <-chan struct{}) bool {
+	tick := time.NewTicker(settleLook)
+	defer tick.Stop()
 	for l.opts.Busy != nil && l.opts.Busy() && backlog() < settleBacklog {
-		if !l.pause(settleLook) {
+		select {
+		case <-l.stop:
 			return false
+		case <-tick.C:
+		case <-news:
 		}
 	}
 	return true

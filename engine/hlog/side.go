@@ -97,6 +97,9 @@ func (l *Log) OpenSides() int { return int(l.sides.count.Load()) }
 // Head is where the side is appended to.
 func (s *Side) Head() *Head { return s.head }
 
+// Leave hands what was appended by now over to be adopted, and does not wait for it.
+func (s *Side) Leave() { s.head.Rotate() }
+
 // Close ends the side: nobody appends to it any more. It returns when all its segments are
 // copied as the log's others are, and part of it. What keeps them from that is tried
 // again in the background; a Close that was given up may be called again.
@@ -245,7 +248,7 @@ func poke(c chan struct{}) {
 const (
 	// adoptAtOnce is how many side segments are adopted together: those that follow
 	// shall not wait for their memory until all are.
-	adoptAtOnce = 4
+	adoptAtOnce = 6
 	// adoptRest bounds the pause between attempts.
 	adoptRest = time.Second
 )
@@ -254,8 +257,7 @@ const (
 func (l *Log) adoptLoop() {
 	rest := 10 * time.Millisecond
 	for {
-		some := l.sides.first(adoptAtOnce)
-		if len(some) == 0 {
+		if l.sides.backlog() == 0 {
 			select {
 			case <-l.stop:
 				return
@@ -263,9 +265,10 @@ func (l *Log) adoptLoop() {
 			}
 			continue
 		}
-		if !l.awaitCalm(l.sides.backlog) {
+		if !l.awaitCalm(l.sides.backlog, l.sides.news) {
 			return
 		}
+		some := l.sides.first(adoptAtOnce)
 		err := l.adoptSides(some)
 		l.sides.tried(some, err)
 		if err == nil {
@@ -290,13 +293,19 @@ func (l *Log) adoptSides(some []*Segment) error {
 	if err := l.fileSides(some); err != nil {
 		return err
 	}
+	// While these are copied the next ones get their files.
+	var ahead sync.WaitGroup
+	defer ahead.Wait()
+	if next := l.sides.after(some, adoptAtOnce); len(next) > 0 {
+		ahead.Go(func() { _ = l.fileSides(next) }) // It is tried again when it is their turn.
+	}
 	var live []SourceSegment
 	for _, s := range some {
 		if l.Live(s) > 0 {
 			s.held.Store(true)
-			l.pin(s)
+			bytes := l.pin(s)
 			defer l.unpin(s)
-			live = append(live, SourceSegment{s.ID, s.End(), s.batch})
+			live = append(live, SourceSegment{ID: s.ID, End: s.End(), Batch: s.batch, Bytes: bytes})
 		}
 	}
 	if len(live) > 0 {
@@ -321,6 +330,14 @@ func (s *sides) first(most int) []*Segment {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.queue[:min(most, len(s.queue))])
+}
+
+// after are those that follow the first ones.
+func (s *sides) after(first []*Segment, most int) []*Segment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.queue[min(len(first), len(s.queue)):]
+	return slices.Clone(rest[:min(most, len(rest))])
 }
 
 // backlog is how many segments are to be adopted.

@@ -59,11 +59,16 @@ func (l *Log) fileSides(some []*Segment) error {
 	return err
 }
 
-// pin keeps a segment that is in memory there, so that it can be copied without a guard.
-func (l *Log) pin(s *Segment) {
+// pin keeps a segment that is in memory there, so that it can be copied without a guard, and gives its bytes; nil if it
+// is not. It is for side segments, which nobody removes before they are adopted.
+func (l *Log) pin(s *Segment) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.pinned = s.frame != nil && l.slots.at(s.Slot).loadBase() == s.frame.base()
+	if !s.pinned {
+		return nil
+	}
+	return s.frame.bytes[:s.End()]
 }
 
 func (l *Log) unpin(s *Segment) {

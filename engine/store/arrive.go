@@ -115,9 +115,11 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 	return a, nil
 }
 
-// Prepare makes memory ready for an arrival of about so many bytes, as far as there is plenty, until ctx ends. It costs
-// clients little before an arrival, and much in its midst. Unprepare gives back what no arrival took.
-func (st *Store) Prepare(ctx context.Context, bytes int64) error {
+// Prepare makes memory ready for an arrival of about so many records and bytes, as far as there is plenty, until ctx ends: in
+// the index and in the log. It costs clients little before an arrival, and much in its midst. Unprepare gives back what
+// no arrival took of the log's.
+func (st *Store) Prepare(ctx context.Context, ranges []Range, records, bytes int64) error {
+	st.expectRecords(ctx, ranges, records)
 	room := st.maxResident()/2 - st.log.Resident()
 	n := min((bytes+int64(st.opts.SegmentBytes)-1)/int64(st.opts.SegmentBytes), preparedBytes/int64(st.opts.SegmentBytes), room)
 	if n <= 0 {
@@ -177,6 +179,9 @@ func (a *Arrival) Adopt(ctx context.Context) error {
 	a.retireAll()
 	sides := slices.Clone(a.sides)
 	a.mu.Unlock()
+	for _, s := range sides {
+		s.Leave() // So that all are adopted together.
+	}
 	for _, s := range sides {
 		if err := s.Close(ctx); err != nil {
 			return err

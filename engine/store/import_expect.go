@@ -1,6 +1,10 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"context"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // fewEntries need no preparation: the index grows by itself.
 const fewEntries = 50_000
@@ -9,21 +13,26 @@ const fewEntries = 50_000
 // at once, which is less work than to make some again and again while many insert. If it
 // cannot, for want of memory, that is no error yet.
 func (im *Importer) Expect(records int) {
+	im.st.expectRecords(context.Background(), im.aside, int64(records))
+}
+
+// expectRecords makes room in the index for about so many records, until ctx ends.
+func (st *Store) expectRecords(ctx context.Context, ranges []Range, records int64) {
 	if records < fewEntries {
 		return
 	}
-	ss, err := im.st.NewSession()
+	ss, err := st.NewSession()
 	if err != nil {
 		return
 	}
 	defer ss.Close()
 	all := 0.0
-	for _, r := range im.aside {
+	for _, r := range ranges {
 		all += float64(r.Last-r.First) + 1
 	}
-	for _, r := range im.aside {
+	for _, r := range ranges {
 		share := int(float64(records) * ((float64(r.Last-r.First) + 1) / all))
-		for at, more := r.First, true; more; more = at != 0 && at <= r.Last {
+		for at, more := r.First, true; more && ctx.Err() == nil; more = at != 0 && at <= r.Last {
 			if at, err = ss.makeRoom(r, share, at); err != nil {
 				return
 			}

@@ -17,6 +17,13 @@ func Quiet() {
 	lower(niceness)
 }
 
+// Modest is Quiet for work whose end clients wait for in a way, as for that of a migration: it goes after those who serve, and
+// before what is quiet.
+func Modest() {
+	runtime.LockOSThread()
+	lower(modesty)
+}
+
 // Quietly runs f on a thread of a priority below that of quiet goroutines, and waits for its end. It is
 // for what may come later than their work.
 func Quietly(f func()) {

@@ -22,6 +22,19 @@ func TestAQuietGoroutineRunsAtLowPriorityAndLeavesOthersAlone(t *testing.T) {
 	}
 }
 
+func TestAModestGoroutineGoesBeforeQuietOnesAndAfterOthers(t *testing.T) {
+	usual, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+	modest := make(chan int)
+	go func() {
+		Modest()
+		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+		modest <- 20 - n
+	}()
+	if got := <-modest; got < 20-usual || got < modesty || got >= max(niceness, 21-usual) {
+		t.Errorf("niceness %d; usual is %d, quiet %d", got, 20-usual, niceness)
+	}
+}
+
 func TestWhatAQuietGoroutineDoesAloudRunsAtUsualPriority(t *testing.T) {
 	usual, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
 	aloud := make(chan int)

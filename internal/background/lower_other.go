@@ -4,6 +4,7 @@ package background
 
 const (
 	niceness = 10
+	modesty  = 5
 	patience = 15
 )
 
