@@ -41,7 +41,9 @@ type conn struct {
 	first  uint32         // the store's number of its table 0
 	tables uint32         // it has so many
 	shelf  *library.Shelf // what its tenant has installed; nil: the server has no functions
-	share  *sched.Share   // its tenant's part of the scheduler
+
+	installing atomic.Int64 // changes of modules under way
+	share      *sched.Share // its tenant's part of the scheduler
 
 	mu      sync.Mutex
 	relaxed sync.Cond // less waits than before
