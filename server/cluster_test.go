@@ -61,6 +61,7 @@ type world struct {
 	halt                map[string]string // step at which migrations to a node halt
 	halts               string            // directory that tells nodes where to halt, if there is one
 	password            string
+	proxy               bool
 	memory              server.Size // of each node; 0: enough for all
 	wide                int         // bytes that values have more
 	blob                string      // URL of the shared tier, if there is one
@@ -113,7 +114,7 @@ func (w *world) config(name string) server.Config {
 	c.BlobURL, c.DiskLimit = w.blob, w.disk
 	c.Cluster, c.NodeID = w.url, name
 	c.ClusterMinNodes = w.first
-	c.Fabric, c.RequirePass = w.fabric, w.password
+	c.Fabric, c.RequirePass, c.Proxy = w.fabric, w.password, w.proxy
 	c.MigrateHaltAt, c.MigrateHaltDir = w.halt[name], w.halts
 	if w.ownership != "" {
 		c.OwnershipCheck = w.ownership

@@ -21,10 +21,11 @@ const (
 	OpScan          // arg: Scan; no key of its own
 	OpInvoke        // key: where to run; arg: Invoke, a function's name, more keys and its arguments
 	OpPing          // arg: comes back
+	OpModule        // arg: Module; no key of its own
 	opEnd
 )
 
-var codeNames = [...]string{"nothing", "read", "put", "add", "append", "swap", "merge", "delete", "multi-get", "multi-put", "scan", "invoke", "ping"}
+var codeNames = [...]string{"nothing", "read", "put", "add", "append", "swap", "merge", "delete", "multi-get", "multi-put", "scan", "invoke", "ping", "module"}
 
 func (c Code) String() string {
 	if int(c) < len(codeNames) {

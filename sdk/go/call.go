@@ -42,12 +42,7 @@ func said(p any) string {
 }
 
 func newCall() *Call {
-	block := make([]byte, 512)
-	at, capacity := start(block)
-	if n := abiArgs(at, capacity); n > capacity {
-		block = make([]byte, n)
-		abiArgs(start(block))
-	}
+	block := invocation()
 	keys, args := binary.LittleEndian.Uint32(block), binary.LittleEndian.Uint32(block[4:])
 	all := make([][]byte, keys+args)
 	bytes := block[8+4*len(all):]
@@ -88,7 +83,7 @@ func (c *Call) ArgInt(i int) (int64, error) {
 }
 
 // Resp appends to the response.
-func (c *Call) Resp(piece []byte) { abiResp(start(piece)) }
+func (c *Call) Resp(piece []byte) { respond(piece) }
 
 // Write is Resp for fmt.Fprintf and other writers.
 func (c *Call) Write(piece []byte) (int, error) {

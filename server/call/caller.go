@@ -206,7 +206,8 @@ func (c *Caller) keep(b []byte) {
 func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 	c.sess.Await(t.data.ticket)
 	if t.err != nil {
-		if (errors.Is(t.err, library.ErrGone) || errors.Is(t.err, extension.ErrClosed)) && t.again() {
+		again := errors.Is(t.err, library.ErrGone) || errors.Is(t.err, extension.ErrClosed) || errors.Is(t.err, errStrayed)
+		if again && t.again() {
 			return Later, t
 		}
 		return c.fail(t.err), t

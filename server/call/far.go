@@ -3,6 +3,8 @@ package call
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -31,6 +33,20 @@ type far struct {
 
 // ErrMoving is a call of which a key is on its way from or to another node.
 var ErrMoving = errors.New("a key is on its way between nodes, or still being recovered: try again")
+
+// errStrayed is a call that has met a key of its own at another node: it left while the call ran. It is run
+// again, where its door finds the key, even if the key has come back meanwhile.
+var errStrayed = fmt.Errorf("its key left while it ran: %w", ErrMoving)
+
+// elsewhere is what a function gets for a key of another node. Its own were here when it began.
+func (f *far) elsewhere(db int, key []byte) extension.Status {
+	own := func(k []byte) bool { return bytes.Equal(k, key) }
+	if db == f.req.Scope.Table && slices.ContainsFunc(f.req.Keys, own) {
+		f.err = errStrayed
+		return extension.Later
+	}
+	return extension.Elsewhere
+}
 
 // use runs f on a borrowed session until it needs not wait any more. It returns false if that cannot be.
 func (f *far) use(what func(s *store.Session, g Ground) (store.Status, bool)) bool {
@@ -127,7 +143,7 @@ func (f *far) Get(table uint32, key, buf []byte) (v extension.Value, st extensio
 		}
 		switch standing {
 		case Away:
-			st = extension.Elsewhere
+			st = f.elsewhere(db, key)
 			return store.OK, false
 		case Coming:
 			return store.OK, true
@@ -135,7 +151,7 @@ func (f *far) Get(table uint32, key, buf []byte) (v extension.Value, st extensio
 		size, got := s.ReadInto(&k, &f.view, buf)
 		switch {
 		case got == store.NotFound && standing == Leaving:
-			st = extension.Elsewhere
+			st = f.elsewhere(db, key)
 		case got == store.NotFound:
 			st = extension.Absent
 		case got == store.OK:
@@ -174,7 +190,7 @@ func (f *far) Place(table uint32, key []byte) extension.Status {
 	k := s.Key(db, key)
 	f.host.giveBack(s)
 	if g.Standing(k.Place) == Away {
-		return extension.Elsewhere
+		return f.elsewhere(db, key)
 	}
 	return extension.OK
 }

@@ -40,29 +40,36 @@ func (tw *town) copyRecords(ranges view.Ranges, from, to *store.Store) {
 	defer in.End()
 	out.Begin()
 	defer out.End()
-	tw.eachKey(out, ranges, func(key []byte) {
-		k := out.Key(0, key)
+	for _, db := range append(from.Private(), 0) {
+		tw.copyDatabase(db, ranges, in, out)
+	}
+	out.Seal()
+}
+
+func (tw *town) copyDatabase(db int, ranges view.Ranges, in, out *store.Session) {
+	tw.t.Helper()
+	tw.eachKey(out, db, ranges, func(key []byte) {
+		k := out.Key(db, key)
 		out.Delete(&k, nil)
 	})
-	tw.eachKey(in, ranges, func(key []byte) {
-		k := in.Key(0, key)
+	tw.eachKey(in, db, ranges, func(key []byte) {
+		k := in.Key(db, key)
 		v, st := in.Get(&k)
 		if st != store.OK {
 			return // It has expired.
 		}
-		k = out.Key(0, key)
+		k = out.Key(db, key)
 		if st := out.Put(&k, store.Write{Value: v.Value, ExpireAt: v.ExpireAt, Kind: v.Kind}, nil); st != store.OK {
 			tw.t.Errorf("copying %q: %v", key, st)
 		}
 	})
-	out.Seal()
 }
 
-func (tw *town) eachKey(ss *store.Session, ranges view.Ranges, f func(key []byte)) {
+func (tw *town) eachKey(ss *store.Session, db int, ranges view.Ranges, f func(key []byte)) {
 	tw.t.Helper()
 	var keys [][]byte
 	for cursor := uint64(0); ; {
-		next, st := ss.Scan(0, cursor, 1000, func(key []byte, _ *store.View) {
+		next, st := ss.Scan(db, cursor, 1000, func(key []byte, _ *store.View) {
 			if ranges.Contains(record.PlaceOf(0, key)) {
 				keys = append(keys, append([]byte(nil), key...))
 			}

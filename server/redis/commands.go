@@ -241,7 +241,7 @@ func allSubcommands() []command {
 		row("cluster|saveconfig", 2, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: etcd keeps the configuration."),
 		row("cluster|set-config-epoch", 3, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: etcd keeps the configuration."),
 		row("cluster|bumpepoch", 2, notByHand(useNothing), byHand, none, "cluster", "3.0.0", "O(1)", "Is refused: etcd keeps the configuration."),
-		row("cluster|forwarded", 2, inCluster(clusterForwarded), flagStale, none, "cluster", "7.2.0", "O(1)", "Marks the connection as a proxy's: nothing is forwarded for it."),
+		row("cluster|forwarded", -2, inCluster(clusterForwarded), flagStale, none, "cluster", "7.2.0", "O(1)", "Marks the connection as a proxy's: nothing is forwarded for it. Given a tenant, what follows is that tenant's."),
 		row("cluster|help", 2, inCluster(help), always, none, "cluster", "5.0.0", "O(1)", "Prints this help."),
 
 		row("client|help", 2, help, always, none, "connection", "5.0.0", "O(1)", "Prints this help."),

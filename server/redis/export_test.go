@@ -170,6 +170,17 @@ func (s *Server) LinksTo(id view.NodeID) int {
 	return int(n.Load())
 }
 
+// AgeLinks has links believe that nobody used them for so many milliseconds more.
+func (s *Server) AgeLinks(millis int64) {
+	for i := range s.startedLoops() {
+		s.onLoop(i, func(l *loop) {
+			for k := range l.allLinks {
+				k.used -= millis
+			}
+		})
+	}
+}
+
 // OddWords are arguments that options and numbers are made of.
 var OddWords = oddWords
 

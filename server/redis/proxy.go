@@ -14,6 +14,7 @@ const errGaveUp = "CLUSTERDOWN Hash slot not served: the node that owns it does 
 //
 // A command whose keys lie in one slot goes to its owner whole. A few commands are
 // divided by key, and those on a whole database go to every node; see proxy_join.go.
+// What a tenant asks for is asked as that tenant; see proxy_tenant.go.
 
 // proxies handles a command for c if it concerns other nodes. handled is false if the
 // command is to be treated as anywhere else; if it is true, pass tells whether
@@ -21,7 +22,7 @@ const errGaveUp = "CLUSTERDOWN Hash slot not served: the node that owns it does 
 func (l *loop) proxies(c *conn, cmd *command, args [][]byte, rt route, queued bool) (pass, handled bool) {
 	elsewhere := rt.ruling == moved || rt.ruling == ask
 	switch {
-	case !l.srv.cfg.Proxy || c.inner || c.account() != nil: // Other nodes would take a tenant for the operator.
+	case !l.srv.cfg.Proxy || c.inner:
 		return false, false
 	case queued:
 		return true, elsewhere // EXEC will see where it belongs
@@ -58,13 +59,4 @@ func (l *loop) forward(c *conn, cmd *command, args [][]byte, rt route) {
 func (r *Routing) ownerOf(p record.Place) view.NodeID {
 	owner, _ := r.places.Owner(p)
 	return owner
-}
-
-// clusterForwarded marks the connection as another node's: what it asks for is
-// never passed on again.
-func clusterForwarded(c *call) verdict {
-	name := "proxy"
-	c.conn.name.Store(&name) // for who looks at CLIENT LIST
-	c.conn.inner = true
-	return c.ok()
 }

@@ -29,6 +29,7 @@ type flight struct {
 	waiting int  // parts that wait to be sent again
 	alone   bool // nothing may follow
 	blocked bool // the client's input waits for it
+	counted bool // the client's tenant was told that it waits
 }
 
 // hop is one command of a flight.
@@ -70,6 +71,12 @@ func (l *loop) blockOnFlight(c *conn, pos int) {
 func (l *loop) depart(h *hop) {
 	c := h.c
 	f := &c.flight
+	c.dropTask() // A call that ran here while its keys left has applied nothing.
+	c.resume = resumption{}
+	if refusal := c.mayFly(); refusal != "" {
+		l.ground(h, refusal)
+		return
+	}
 	if !c.net.flying {
 		c.net.flying = true
 		f.routing = l.routing
@@ -281,6 +288,7 @@ func (l *loop) land(c *conn) {
 		}
 	}
 	if len(f.hops) == 0 {
+		c.landed()
 		c.flight = flight{blocked: f.blocked}
 		c.net.flying = false
 	}

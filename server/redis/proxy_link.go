@@ -29,6 +29,7 @@ const (
 type link struct {
 	srv    *Server
 	to     Node
+	who    identity // as whom it speaks there
 	proto  int
 	give   func(*link, []*parcel, error) // hands parcels back, from other goroutines
 	cancel context.CancelFunc
@@ -42,6 +43,8 @@ type link struct {
 	started int64     // of these, bytes that may have left
 	conn    net.Conn
 	over    bool
+
+	used int64 // when a client's command last went over it; the loop's
 }
 
 // fate is what became of a parcel.
@@ -71,8 +74,8 @@ type parcel struct {
 }
 
 // openLink begins to connect; parcels may be sent at once.
-func (s *Server) openLink(to Node, proto int, give func(*link, []*parcel, error)) *link {
-	k := &link{srv: s, to: to, proto: proto, give: give}
+func (s *Server) openLink(to Node, who identity, proto int, give func(*link, []*parcel, error)) *link {
+	k := &link{srv: s, to: to, who: who, proto: proto, give: give}
 	k.work.L = &k.mu
 	k.ctx, k.cancel = context.WithCancel(context.Background())
 	s.links.Go(k.run)
@@ -175,7 +178,7 @@ func (k *link) introduce(conn net.Conn) error {
 		hello = resp.AppendCommand(hello, "hello", "3")
 		n++
 	}
-	hello = resp.AppendCommand(hello, "cluster", "forwarded")
+	hello = resp.AppendCommand(hello, k.who.forwarded()...)
 	if _, err := conn.Write(hello); err != nil {
 		return err
 	}
@@ -278,6 +281,7 @@ func sendsAway(reply []byte) bool {
 type linkKey struct {
 	node  view.NodeID
 	addr  string
+	who   identity
 	proto int
 	lane  uint64
 }
@@ -290,13 +294,14 @@ const linkLanes = 4
 // that there was one which has ended: its parcels may still be on their way back.
 func (l *loop) link(n Node, c *conn) (k *link, again bool) {
 	proto := c.out.Proto()
-	key := linkKey{n.ID, n.Address + n.TLSAddress, proto, c.id % linkLanes}
+	key := linkKey{n.ID, n.Address + n.TLSAddress, c.identity(), proto, c.id % linkLanes}
 	k = l.links[key]
 	if k != nil && !k.isOver() {
+		k.used = l.now
 		return k, false
 	}
 	again = k != nil
-	k = l.openLink(n, proto)
+	k = l.openLink(n, key.who, proto)
 	if l.links == nil {
 		l.links = make(map[linkKey]*link)
 	}
@@ -305,8 +310,9 @@ func (l *loop) link(n Node, c *conn) (k *link, again bool) {
 }
 
 // openLink opens a link that the loop knows of until it has ended.
-func (l *loop) openLink(n Node, proto int) *link {
-	k := l.srv.openLink(n, proto, l.takeParcels)
+func (l *loop) openLink(n Node, who identity, proto int) *link {
+	k := l.srv.openLink(n, who, proto, l.takeParcels)
+	k.used = l.now
 	if l.allLinks == nil {
 		l.allLinks = make(map[*link]struct{})
 	}

@@ -1,6 +1,10 @@
 package redis
 
-import "github.com/ostrodb/ostro/wire/resp"
+import (
+	"slices"
+
+	"github.com/ostrodb/ostro/wire/resp"
+)
 
 // Transactions of a proxy's clients. Commands are queued here; EXEC sends all of
 // them to the owner of their slot at once, as MULTI ... EXEC, so that no other client's
@@ -8,6 +12,16 @@ import "github.com/ostrodb/ostro/wire/resp"
 // to the connection: the client is pinned to it until EXEC, DISCARD or UNWATCH.
 
 const errWatchAgain = "TRYAGAIN The node of the watched key has changed or does not answer: WATCH again"
+
+const errConnectionInExec = "EXECABORT AUTH, HELLO and CLIENT cannot stand in a transaction on keys of another node: send them before MULTI"
+
+// aboutConnection tells whether a queued command would change the connection that it comes over, which at
+// another node is one of many clients.
+func (m *multiState) aboutConnection() bool {
+	return slices.ContainsFunc(m.queue, func(q queued) bool {
+		return q.cmd.flags&flagNoAuth != 0 || q.cmd.name == "client"
+	})
+}
 
 // proxyWatch handles a WATCH that concerns another node.
 func (l *loop) proxyWatch(c *conn, args [][]byte, rt route) bool {
@@ -28,7 +42,7 @@ func (l *loop) proxyWatch(c *conn, args [][]byte, rt route) bool {
 		return true
 	}
 	if c.pin == nil {
-		c.pin, c.pinSlot = l.openLink(n, c.out.Proto()), rt.slot
+		c.pin, c.pinSlot = l.openLink(n, c.identity(), c.out.Proto()), rt.slot
 	}
 	p := &parcel{place: rt.place, body: resp.AppendCommand(nil, args...), replies: 1}
 	l.tally.ran(commandWatch)
@@ -43,10 +57,15 @@ func (l *loop) proxyExec(c *conn, rt route) bool {
 	switch {
 	case !m.active || m.dirty || rt.ruling == refuse || !elsewhere && c.pin == nil:
 		return false // as anywhere else
+	case c.resume.exec.next > 0:
+		return false // A part has run here: it must not run again there.
 	case rt.ruling == await:
 		return false
 	case len(m.watch) > 0, c.pin != nil && rt.slot >= 0 && rt.slot != c.pinSlot:
 		l.refuse(c, commandExec, errCrossSlot)
+		return true
+	case m.aboutConnection():
+		l.refuse(c, commandExec, errConnectionInExec)
 		return true
 	case c.pin != nil && (c.pin.isOver() || rt.slot >= 0 && rt.to != c.pin.to.ID):
 		c.endMulti() // Nobody knows any more whether what was watched has changed.

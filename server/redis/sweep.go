@@ -3,9 +3,12 @@ package redis
 const sweepMillis = 100
 
 // sweep closes clients that were idle for too long or that have not read
-// their replies for too long. While the server shuts down it closes every
+// their replies for too long, and tenants' links to other nodes that are idle. While the server shuts down it closes every
 // client that has nothing under way.
 func (l *loop) sweep() {
+	if len(l.links) > 0 {
+		l.closeIdleLinks()
+	}
 	timeout := l.srv.settings.timeoutMillis.Load()
 	soft := l.srv.settings.outputSoft.Load()
 	if timeout == 0 && soft == 0 {

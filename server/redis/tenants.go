@@ -22,7 +22,7 @@ func (c *conn) become(a *tenant.Account) error {
 	if a == c.account() {
 		return nil
 	}
-	if a != nil {
+	if a != nil && !c.inner {
 		if err := a.Connect(); err != nil {
 			return err
 		}
@@ -47,7 +47,10 @@ func (c *conn) leave() {
 	if a := c.account(); a != nil {
 		c.settle()
 		c.proceed()
-		a.Disconnect()
+		c.landed()
+		if !c.inner {
+			a.Disconnect()
+		}
 		c.purse = tenant.Purse{}
 	}
 }

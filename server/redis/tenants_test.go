@@ -99,13 +99,26 @@ func TestATransactionDoesNotOutliveTheTenantThatBeganIt(t *testing.T) {
 	}...)
 }
 
-// TestNoCommandCrossesTheWall has a tenant run every command with all kinds of arguments, other tenants' keys and
-// databases among them.
 func TestNoCommandCrossesTheWall(t *testing.T) {
 	addr, operator := startWithTenants(t, store.Options{}, "anna password anna databases 2", "mallory password mallory databases 2")
-	anna := as(t, addr, "anna")
-	hold := func(c *rawClient, whose string) {
-		for db := range 2 {
+	w := wall{databases: 2, owners: map[string]*rawClient{"anna": as(t, addr, "anna"), "operator": operator}}
+	w.build(t)
+	w.attack(t, 60, as(t, addr, "mallory"))
+	w.stands(t)
+}
+
+// wall is what an attacker must not get through: others' data.
+type wall struct {
+	databases int
+	owners    map[string]*rawClient
+}
+
+// build gives everybody keys of the same names and keys of their own, and a name to their connection.
+func (w *wall) build(t testing.TB) {
+	t.Helper()
+	for whose, c := range w.owners {
+		says(t, c, "OK", "client", "setname", "SECRET-"+whose)
+		for db := range w.databases {
 			says(t, c, "OK", "select", fmt.Sprint(db))
 			for n := range 20 {
 				says(t, c, "OK", "set", fmt.Sprint("k", n), fmt.Sprintf("SECRET-%s-%d", whose, n))
@@ -113,23 +126,25 @@ func TestNoCommandCrossesTheWall(t *testing.T) {
 			}
 		}
 	}
-	hold(anna, "anna")
-	hold(operator, "operator")
+}
+
+// attack runs every command with all kinds of arguments, others' keys and databases among them.
+func (w *wall) attack(t testing.TB, rounds int, clients ...*rawClient) {
+	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
-	c := as(t, addr, "mallory")
-	for range 60 {
+	for range rounds {
 		for _, name := range redis.CommandNames() {
 			args := strings.Split(name, "|")
 			for n := r.IntN(6); n > 0; n-- {
 				args = append(args, redis.OddWords[r.IntN(len(redis.OddWords))])
 			}
-			switch args[0] {
-			case "auth", "hello", "reset", "quit", "client":
+			switch name {
+			case "auth", "hello", "reset", "quit", "client|reply":
 				continue // They end the game, or the answers.
 			}
-			reply, err := c.do(args...)
+			reply, err := clients[r.IntN(len(clients))].do(args...)
 			if err != nil {
 				t.Fatalf("%q: %v", args, err)
 			}
@@ -138,8 +153,13 @@ func TestNoCommandCrossesTheWall(t *testing.T) {
 			}
 		}
 	}
-	for whose, c := range map[string]*rawClient{"anna": anna, "operator": operator} {
-		for db := range 2 {
+}
+
+// stands checks that everybody has what they had.
+func (w *wall) stands(t testing.TB) {
+	t.Helper()
+	for whose, c := range w.owners {
+		for db := range w.databases {
 			says(t, c, "OK", "select", fmt.Sprint(db))
 			r, err := c.do("dbsize")
 			if err != nil || r.raw != ":40\r\n" {

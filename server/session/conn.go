@@ -45,6 +45,8 @@ type conn struct {
 	share  *sched.Share   // its tenant's part of the scheduler
 	site   *call.Site     // of its calls, as its reader executes them; nil: there were none
 
+	installing atomic.Int64 // changes of modules under way
+
 	mu      sync.Mutex
 	relaxed sync.Cond // less waits than before
 	pending []*buffer // to be written

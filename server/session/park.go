@@ -19,6 +19,7 @@ type park struct {
 	op       wire.Op
 	fetch    *store.Fetch // nil: it waits for records to arrive, or for task
 	task     *call.Task   // a function that did not end at once
+	outcome  *wire.Result // of what was done in the background
 	deadline time.Time
 	waits    bool // since its last attempt
 }
@@ -125,6 +126,8 @@ func (w *worker) retry(p *park, err error) {
 	}
 	w.on = target{c: p.c, out: w.outFor(p.c), batch: p.batch, park: p}
 	switch {
+	case p.outcome != nil:
+		w.answer(&p.op, *p.outcome)
 	case !w.accepts(view.ViewID(p.batch.View)):
 		w.tally.moved++
 		w.answer(&p.op, wire.Result{Status: wire.Moved})

@@ -21,6 +21,8 @@ func (w *worker) do(op *wire.Op, k *store.Key) bool {
 		return w.scan(op)
 	case wire.OpInvoke:
 		return w.invoke(op, k)
+	case wire.OpModule:
+		return w.module(op)
 	case wire.OpPing:
 		w.answer(op, wire.Result{Value: op.Arg})
 	}

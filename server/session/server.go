@@ -114,6 +114,9 @@ type Server struct {
 	ending    atomic.Bool    // as stopping: operations do not wait for records to arrive any more
 	serving   sync.WaitGroup // connections
 	running   sync.WaitGroup // workers and who wakes them
+	changing  sync.WaitGroup // changes of modules
+	changes   context.Context
+	giveUp    context.CancelFunc // of changes
 	stop      chan struct{}
 }
 
@@ -128,6 +131,7 @@ func New(st *store.Store, o Options) (*Server, error) {
 		st: st, opts: o, gate: o.Gate, databases: st.Options().Databases, began: time.Now(),
 		conns: map[*conn]struct{}{}, listeners: map[net.Listener]struct{}{}, stop: make(chan struct{}),
 	}
+	s.changes, s.giveUp = context.WithCancel(context.Background())
 	s.merges = allMerges(o.Merges)
 	if _, all := o.Gate.(*alone); !all {
 		s.grounds = func() call.Ground { return s.gate.Routing() }
@@ -254,6 +258,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.running.Wait()
 	s.calls.Close()
+	s.giveUp()
+	s.changing.Wait()
 	s.endWorkers()
 	return err
 }

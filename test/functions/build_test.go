@@ -73,6 +73,12 @@ func greetsAndCounts(t *testing.T, g *guest) {
 		}
 	}
 	same(g.call(t, "hello", "", "world"), "hello, world")
+	g.call(t, "hello", "", "again") // Go's runtime asks for a few things at first.
+	if g.hostCalls != 0 {
+		t.Errorf("arguments and the response took %d calls of the host, in spite of the area", g.hostCalls)
+	}
+	large := strings.Repeat("x", 3000) // They do not fit the area.
+	same(g.call(t, "hello", "", large), "hello, "+large)
 	g.refused(t, 241, "hello", "")
 	for _, want := range []string{"1", "2", "3"} {
 		same(g.call(t, "count", "visits"), want)

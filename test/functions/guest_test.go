@@ -21,6 +21,8 @@ type guest struct {
 	ttl  map[string]time.Duration // of what was written last
 	log  []string
 	now  time.Time
+
+	hostCalls int64 // of the last call
 }
 
 // tester is what *testing.T and *rapid.T have in common.
@@ -85,6 +87,7 @@ func (g *guest) invoke(inv *extension.Invocation) (string, error) {
 	inv.Store = shelf{g.data, g.ttl}
 	inv.Log = func(level int, line []byte) { g.log = append(g.log, fmt.Sprintf("%d %s", level, line)) }
 	res, err := g.pool.Call(inv)
+	g.hostCalls = res.HostCalls
 	return string(res.Response), err
 }
 

@@ -29,6 +29,20 @@ func Module(text string, functions ...string) []byte {
 	)
 }
 
+// Logging is a module with one function, which writes a line to its log.
+func Logging(line, function string) []byte {
+	body := join([]byte{0, 0x41, 1, 0x41, 0, 0x41}, signed(len(line)), []byte{0x10, 0, 0x41, 0, 0x0b}) // log(1, 0, len); return 0
+	return join([]byte("\x00asm\x01\x00\x00\x00"),
+		section(1, []byte{0x60, 0, 1, 0x7f}, []byte{0x60, 3, 0x7f, 0x7f, 0x7f, 0}), // () -> i32, (i32, i32, i32) -> ()
+		section(2, join(named("ostro"), named("log"), []byte{functionKind, 1})),
+		section(3, []byte{0}),
+		section(5, []byte{0, 1}),
+		section(7, join(named("memory"), []byte{memoryKind, 0}), join(named("ostro_fn_"+function), []byte{functionKind, 1})),
+		section(10, sized(body)),
+		section(11, join([]byte{0, 0x41, 0, 0x0b}, named(line))),
+	)
+}
+
 func section(id byte, items ...[]byte) []byte {
 	return join([]byte{id}, sized(join(unsigned(len(items)), join(items...))))
 }
