@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,6 +35,11 @@ func Commands() []*cobra.Command {
 type commonFlags struct {
 	json bool
 	plot string
+}
+
+// given leaves out the zeros of a list, which is how a user says that it shall be empty.
+func given(list []int) []int {
+	return slices.DeleteFunc(slices.Clone(list), func(n int) bool { return n == 0 })
 }
 
 func (f *commonFlags) add(cmd *cobra.Command) {

@@ -111,7 +111,7 @@ At the end it says of every claim whether it held.`,
 	fl.Var(&f.ofRedis, "redis-records", "records of the Redis node, if it is to have fewer")
 	fl.DurationVar(&f.redisLimit, "redis-limit", time.Minute, "how long a resharding of Redis may take; its rate is then that of the slots which it has moved")
 	fl.StringVar(&f.redisProgram, "redis-program", "redis-server", "the redis-server to start")
-	fl.IntSliceVar(&f.alone, "alone", []int{64, 128, 256, 512, 1024, 2048}, "sizes of records for the two ends alone; none to leave them out")
+	fl.IntSliceVar(&f.alone, "alone", []int{64, 128, 256, 512, 1024, 2048}, "sizes of records for the two ends alone; 0 to leave them out")
 	return cmd
 }
 
@@ -199,7 +199,7 @@ func measureRocksteady(ctx context.Context, p *progress, f rocksteadyFlags) (*st
 			return nil, err
 		}
 	}
-	for _, size := range f.alone {
+	for _, size := range given(f.alone) {
 		p.begin("the two ends alone, records of %d B", size)
 		a, err := measureEnds(ctx, size)
 		if err != nil {

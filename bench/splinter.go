@@ -102,7 +102,7 @@ Rounds of what is compared alternate. All parts but skew and install share a ser
 	fl.IntVar(&f.window, "window", 32, "batches under way at once")
 	fl.Float64Var(&f.skew, "skew", 0.1, "skew of the load over tenants; over records it is 0.99")
 	fl.Float64SliceVar(&f.skews, "skews", []float64{0, 0.5, 0.9, 0.99}, "the same in skew")
-	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies in get, in percent of what functions serve at most; none to leave them out")
+	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies in get, in percent of what functions serve at most; 0 to leave them out")
 	fl.IntSliceVar(&f.yields, "yields", []int{0, 128, 32, 8, 1}, "gets between two yields in long; 0: never")
 	fl.IntSliceVar(&f.hostile, "hostile", []int{1e6, 1e5, 1e4, 1e3}, "operations for each that never ends in hostile")
 	fl.IntSliceVar(&f.sizes, "sizes", []int{2, 4, 8, 16, 32}, "records that are summed up in aggregate")
@@ -142,8 +142,8 @@ func (f splinterFlags) check() error {
 		return errors.New("--tenants: at most 9000")
 	}
 	for _, n := range f.loads {
-		if n < 1 || n > 99 {
-			return fmt.Errorf("--loads %d: 1 to 99 percent", n)
+		if n < 0 || n > 99 {
+			return fmt.Errorf("--loads %d: 1 to 99 percent, or 0 for none", n)
 		}
 	}
 	for _, theta := range append([]float64{f.skew}, f.skews...) {

@@ -91,7 +91,7 @@ func (x *splinter) redisPoints(t *target, batch int) ([]way, error) {
 
 // pacedPoints are latencies at loads that both can serve.
 func (x *splinter) pacedPoints(ctx context.Context, s *splinterServer, most float64) error {
-	for _, percent := range x.f.loads {
+	for _, percent := range given(x.f.loads) {
 		var ways []way
 		for _, function := range []bool{false, true} {
 			o := x.usual(newPointJob(&x.traces, uint64(x.f.share(x.f.most())), x.f.value, function), x.f.most())

@@ -87,7 +87,7 @@ apart. With several, every node is both.`,
 	fl.IntSliceVar(&f.clients, "clients", []int{1, 8, 64}, "connections, one request at a time on each")
 	fl.IntSliceVar(&f.writes, "writes", []int{5, 50, 100}, "percent of the operations that write")
 	fl.IntSliceVar(&f.primaries, "primaries", []int{1, 2, 4}, "nodes that serve the load; the first with all numbers of clients, the others with the most")
-	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies, in percent of what the last mode serves at most; none to leave them out")
+	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies, in percent of what the last mode serves at most; 0 to leave them out")
 	fl.IntVar(&f.tries, "tries", 5, "most tries of a round at a fixed rate: one during which the host of a virtual machine held it up is run again")
 	fl.StringSliceVar(&f.modes, "modes", []string{"shm", "tcp", "rpc"}, "ways to replicate; ratios are to the last")
 	return cmd
@@ -118,8 +118,8 @@ func (f tailwindFlags) check() error {
 		}
 	}
 	for _, n := range f.loads {
-		if n < 1 || n > 99 {
-			return fmt.Errorf("--loads %d: 1 to 99 percent", n)
+		if n < 0 || n > 99 {
+			return fmt.Errorf("--loads %d: 1 to 99 percent, or 0 for none", n)
 		}
 	}
 	for _, m := range f.modes {
@@ -202,7 +202,7 @@ func measureTailwind(ctx context.Context, p *progress, f tailwindFlags) (*tailwi
 		}
 		out.Cells = append(out.Cells, cells...)
 		most := cells[len(cells)-1].of(tailwindRate) * float64(c.Primaries)
-		for _, percent := range f.loads {
+		for _, percent := range given(f.loads) {
 			if c.Clients < slices.Max(f.clients) {
 				break
 			}

@@ -141,7 +141,9 @@ type Primary struct {
 	domain  fabric.Domain
 	cq      fabric.CQ
 	staging staging
-	batch   [completionsAtOnce]fabric.Completion // the poller's
+	batch   [completionsAtOnce]fabric.Completion // theirs who take completions
+
+	attendance attendance
 
 	closer closer
 	keeper keeper
@@ -157,6 +159,8 @@ type Primary struct {
 	closing  sync.Once
 	closeErr error
 
+	ledger sync.Mutex // one adds or excludes backups at a time; taken before mu
+
 	mu    sync.Mutex
 	books books
 }
@@ -168,6 +172,7 @@ func NewPrimary(o PrimaryOptions) *Primary {
 	p.open.Store(&map[record.SegmentID]*openSegment{})
 	p.streams.Store(&map[uint32]*stream{})
 	p.books.begin(p.o)
+	p.attendance.begin()
 	p.closer.begin()
 	p.keeper.begin()
 	p.copier.begin()

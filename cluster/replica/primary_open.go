@@ -154,9 +154,9 @@ func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, 
 		return err
 	}
 	p.welcome(node)
-	if !p.admit(g, s) {
+	if err := p.admit(g, s); err != nil {
 		p.end(s)
-		return fmt.Errorf("segment %d has all its copies by now", g.id)
+		return err
 	}
 	s.join()
 	s.again()
@@ -165,16 +165,19 @@ func (p *Primary) openOn(ctx context.Context, g *openSegment, node view.NodeID, 
 
 // admit makes a stream one that counts, unless the segment is finished: nobody waits
 // for its memory to be copied any more, and it may be gone.
-func (p *Primary) admit(g *openSegment, s *stream) bool {
+func (p *Primary) admit(g *openSegment, s *stream) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.finished {
-		return false
+		return fmt.Errorf("segment %d has all its copies by now", g.id)
+	}
+	if err := p.stillBackup(s.node); err != nil {
+		return err
 	}
 	g.add(s)
-	return true
+	return nil
 }
 
 func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.NodeID, how recruiting) (*stream, error) {
@@ -238,12 +241,15 @@ func (p *Primary) newStream(g *openSegment, l *link, q *OpenRequest, a OpenAnswe
 	return s, nil
 }
 
-// addBackup makes sure that the ledger has a node before it gets its first replica.
+// addBackup makes sure that the ledger has a node before it gets its first replica. It may be
+// excluded again before it has one: see stillBackup.
 func (p *Primary) addBackup(ctx context.Context, node view.NodeID) error {
-	p.mu.Lock()
-	known := p.books.backups[node]
-	p.mu.Unlock()
-	if known {
+	if p.isBackup(node) {
+		return nil
+	}
+	p.ledger.Lock()
+	defer p.ledger.Unlock()
+	if p.isBackup(node) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
@@ -252,8 +258,26 @@ func (p *Primary) addBackup(ctx context.Context, node view.NodeID) error {
 		return fmt.Errorf("note node %s as a backup: %w", node, err)
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.books.backups[node] = true
+	p.mu.Unlock()
+	if !has(p.o.Members().Living, node) {
+		p.keeper.wake() // It left while somebody turned to it, and perhaps was excluded before.
+	}
+	return nil
+}
+
+func (p *Primary) isBackup(node view.NodeID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.books.backups[node]
+}
+
+// stillBackup fails if a node was excluded while it got a replica: no recovery would ask it. The
+// caller holds mu.
+func (p *Primary) stillBackup(node view.NodeID) error {
+	if !p.books.backups[node] {
+		return fmt.Errorf("node %s was taken from the backups while it got a replica", node)
+	}
 	return nil
 }
 

@@ -106,18 +106,54 @@ func (p *Primary) exclude(ctx context.Context, m Membership) error {
 	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
 	defer cancel()
 	for _, n := range gone {
-		if err := p.o.Ledger.Exclude(ctx, n); err != nil {
+		if err := p.excludeOne(ctx, n, m); err != nil {
 			return fmt.Errorf("note that node %s is no backup any more: %w", n, err)
 		}
-		p.mu.Lock()
-		delete(p.books.backups, n)
-		if _, ghost := m.Ghosts[n]; ghost {
-			p.books.ghosts[n] = true
-		}
-		p.mu.Unlock()
-		p.o.Log.Info("a backup that is gone is no longer needed", "node", n)
 	}
 	return nil
+}
+
+// excludeOne takes a node from the backups, first here: who is just giving it a replica finds
+// that it does not count.
+func (p *Primary) excludeOne(ctx context.Context, n view.NodeID, m Membership) error {
+	p.ledger.Lock()
+	defer p.ledger.Unlock()
+	_, ghost := m.Ghosts[n]
+	p.mu.Lock()
+	if !ghost && p.needs(n) {
+		p.mu.Unlock()
+		return errors.New("it has just got a copy of a segment")
+	}
+	delete(p.books.backups, n)
+	p.mu.Unlock()
+	if err := p.o.Ledger.Exclude(ctx, n); err != nil {
+		p.mu.Lock()
+		p.books.backups[n] = true // Perhaps it is.
+		p.mu.Unlock()
+		return err
+	}
+	if ghost {
+		p.mu.Lock()
+		p.books.ghosts[n] = true
+		p.mu.Unlock()
+	}
+	p.o.Log.Info("a backup that is gone is no longer needed", "node", n)
+	return nil
+}
+
+// needs tells whether copies that count are at a node. The caller holds mu.
+func (p *Primary) needs(n view.NodeID) bool {
+	for _, c := range p.books.closed {
+		if slices.Contains(c.holders, n) {
+			return true
+		}
+	}
+	for _, g := range *p.open.Load() {
+		if slices.ContainsFunc(*g.copies.Load(), func(s *stream) bool { return s.node == n && s.counts() }) {
+			return true
+		}
+	}
+	return false
 }
 
 // meetGhosts returns ghosts that are in the ledger. The books may count replicas of a node that has lost them and came back

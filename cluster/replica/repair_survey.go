@@ -27,14 +27,18 @@ func (p *Primary) survey(ctx context.Context, node view.NodeID) (SurveyAnswer, e
 			return a, err
 		}
 	}
-	p.adopt(node, a.Replicas)
-	return a, nil
+	return a, p.adopt(node, a.Replicas)
 }
 
 // adopt makes the books agree with what a node says it has of closed segments.
-func (p *Primary) adopt(node view.NodeID, replicas []ReplicaInfo) {
+func (p *Primary) adopt(node view.NodeID, replicas []ReplicaInfo) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(replicas) > 0 {
+		if err := p.stillBackup(node); err != nil {
+			return err
+		}
+	}
 	has := map[*closedSegment]bool{}
 	for _, r := range replicas {
 		c := p.books.closed[r.Segment]
@@ -54,6 +58,7 @@ func (p *Primary) adopt(node view.NodeID, replicas []ReplicaInfo) {
 			c.leave(node)
 		}
 	}
+	return nil
 }
 
 // matches tells whether a replica is a whole copy.
@@ -100,10 +105,7 @@ func (p *Primary) healthLoop(ctx context.Context) {
 }
 
 func (p *Primary) checkHealth(ctx context.Context, node view.NodeID) {
-	p.mu.Lock()
-	is := p.books.backups[node]
-	p.mu.Unlock()
-	if !is {
+	if !p.isBackup(node) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ostrodb/ostro/fabric"
 )
@@ -11,21 +12,28 @@ import (
 // completionsAtOnce is how many completions are taken in one go.
 const completionsAtOnce = 64
 
-// poller takes completions. It polls for a moment after each, then sleeps in the
-// completion queue, where the NIC wakes it: who seals never has to.
+// poller takes completions when no worker does, see attendance. It polls for a moment after each,
+// then sleeps in the completion queue, where the NIC wakes it: who seals never has to.
 func (p *Primary) poller(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	p.attendance.open.Store(true)
 	for ctx.Err() == nil {
-		if err := p.cq.Wait(ctx); err != nil {
+		if p.attendance.others() {
+			p.attendance.park(ctx, timer)
+		} else if err := p.cq.Wait(ctx); err != nil {
 			if ctx.Err() == nil {
 				p.fabricLost(err)
 			}
 			return
 		}
+		p.attendance.taking.Lock()
 		p.take()
+		p.attendance.taking.Unlock()
 	}
 }
 
-// take handles completions that are there.
+// take handles completions that are there. The caller holds taking.
 func (p *Primary) take() {
 	for {
 		n := p.cq.Poll(p.batch[:])

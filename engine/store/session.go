@@ -51,6 +51,8 @@ type Session struct {
 	waitOnce sync.Once
 	moved    chan struct{}
 	onClose  []func()
+
+	attendant attendant
 }
 
 // NewSession gives a worker its session.
@@ -67,6 +69,7 @@ func (st *Store) NewSession() (*Session, error) {
 		st: st, ix: st.ix, log: st.log, root: st.ix.Root(), slots: st.log.Slots(), tables: &st.tables,
 		n: n, guard: g, head: st.log.Head(n), now: st.opts.Now(),
 	}
+	ss.attendant.begin(ss)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.open[ss] = struct{}{}

@@ -101,7 +101,9 @@ func (l *loop) dropHeld() {
 // had to say that something is not durable.
 func (l *loop) durableMoved() {
 	l.moved.Store(true)
-	l.poller.wake()
+	if l.asleep.Load() {
+		l.poller.wake()
+	}
 }
 
 func (l *loop) spareHold() []heldReplies {

@@ -69,6 +69,7 @@ type loop struct {
 
 	readySpare []*conn
 	moved      atomic.Bool // the durable mark moved
+	asleep     atomic.Bool // it waits for events, and must be woken to see that
 
 	routing   *Routing // of this round; nil: no cluster
 	gauge     *balance.Gauge
@@ -134,6 +135,8 @@ func (s *Server) newLoop(id int) (*loop, error) {
 func (l *loop) run() {
 	defer l.wg.Done()
 	defer l.release()
+	l.sess.Attend()
+	defer l.sess.Leave(false)
 	for !l.stop || len(l.conns) > 0 {
 		l.round(l.events())
 		l.yield()
@@ -167,6 +170,36 @@ func (l *loop) events() []unix.EpollEvent {
 		return l.poller.poll()
 	}
 	l.gather.rest(l.load.utilisation())
+	if len(l.held) > 0 && l.sess.Attends() {
+		if events, found := l.watchCopies(); found {
+			return events
+		}
+	}
+	return l.sleep()
+}
+
+// watchCopies looks for events and for copies of what is held, for as long as that is better than to sleep.
+func (l *loop) watchCopies() (events []unix.EpollEvent, found bool) {
+	l.sess.Look()
+	if events = l.poller.poll(); len(events) > 0 || l.moved.Load() {
+		return events, true
+	}
+	if l.sess.Linger(l.held[0].ticket) {
+		l.moved.Store(true)
+		return l.poller.poll(), true
+	}
+	return nil, false
+}
+
+// sleep waits for events.
+func (l *loop) sleep() []unix.EpollEvent {
+	l.asleep.Store(true)
+	defer l.asleep.Store(false)
+	if l.moved.Load() {
+		return l.poller.poll()
+	}
+	l.sess.Leave(len(l.held) > 0)
+	defer l.sess.Attend()
 	return l.poller.wait(l.patience())
 }
 
@@ -211,6 +244,9 @@ func (l *loop) round(events []unix.EpollEvent) {
 	}
 	if l.srv.cfg.Cluster != nil {
 		l.lookAtCluster()
+	}
+	if len(l.held) > 0 {
+		l.sess.Look()
 	}
 	if l.moved.Load() && l.moved.Swap(false) {
 		l.releaseHeld()
