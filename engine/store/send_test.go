@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
@@ -15,8 +16,8 @@ import (
 type sending struct {
 	t      *testing.T
 	dev    *device.Memory
-	now    int64
-	serves bool // all places
+	now    atomic.Int64
+	serves atomic.Bool // all places
 	st     *Store
 	ss     *Session
 }
@@ -25,8 +26,8 @@ func (s *sending) open() {
 	s.t.Helper()
 	st, err := Open(Options{
 		Device: s.dev, Durability: EverySec, Cluster: true, SegmentBytes: 16 << 10, Heads: 1,
-		Now:    func() int64 { return s.now },
-		Serves: func() func(record.Place) bool { return func(record.Place) bool { return s.serves } },
+		Now:    func() int64 { return s.now.Load() },
+		Serves: func() func(record.Place) bool { return func(record.Place) bool { return s.serves.Load() } },
 	})
 	if err != nil {
 		s.t.Fatal(err)
@@ -112,7 +113,8 @@ func (s *sending) sweepAll() {
 // What was sent to its owner is dropped without a tombstone, so that an older version may come back with a restart. If that
 // is removed for its time is over, its deletion has the version of what was sent.
 func TestWhatAnOlderVersionLeavesBehindDoesNotHideWhatItsOwnerGivesBack(t *testing.T) {
-	s := &sending{t: t, dev: device.NewMemory(), serves: true}
+	s := &sending{t: t, dev: device.NewMemory()}
+	s.serves.Store(true)
 	s.open()
 	s.put("k", "old", 100)
 	s.fill("k")
@@ -121,7 +123,7 @@ func TestWhatAnOlderVersionLeavesBehindDoesNotHideWhatItsOwnerGivesBack(t *testi
 	value, version, in := s.get("k")
 	k := s.ss.Key(0, []byte("k"))
 
-	s.serves = false
+	s.serves.Store(false)
 	var sent []byte
 	err := s.st.SendAll(t.Context(), []Owner{{ID: 1, Ranges: []Range{{k.Place, k.Place}}, Send: func(_ context.Context, p Parcel, drop func()) error {
 		sent = append(sent, p.Entries...)
@@ -135,15 +137,15 @@ func TestWhatAnOlderVersionLeavesBehindDoesNotHideWhatItsOwnerGivesBack(t *testi
 		t.Fatal(err)
 	}
 	s.crash()
-	s.now = 50
+	s.now.Store(50)
 	s.open()
 	if was, ver, _ := s.get("k"); was != "old" || ver+1 != version {
 		t.Fatalf("the test is for older versions that come back, but it is %q of version %d, after %d was sent", was, ver, version)
 	}
-	s.now = 200
+	s.now.Store(200)
 	s.sweepAll()
 
-	s.serves = true // The owner has died, and its log is replayed here.
+	s.serves.Store(true) // The owner has died, and its log is replayed here.
 	im, err := s.st.NewImporter(ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
