@@ -72,8 +72,8 @@ func doing(s *meta.Snapshot, m meta.Migration, p *meta.MigrationProgress) string
 		return string(m.Source) + " takes back what " + string(m.Target) + " wrote"
 	}
 	switch {
-	case m.Settling() && p != nil && p.Remaining > 0 && p.Waiting == "":
-		return fmt.Sprintf("settling, %d cold records to come", p.Remaining)
+	case m.Remaining(p) > 0 && (p == nil || p.Waiting == ""):
+		return fmt.Sprintf("settling, %d cold records to come", m.Remaining(p))
 	case p != nil && p.Waiting != "":
 		return p.Stage + ", waits: " + p.Waiting
 	case p != nil:

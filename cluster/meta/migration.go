@@ -167,6 +167,18 @@ type Followed struct {
 // Settling tells whether the target carries all load, and only cold records are still at the source.
 func (m Migration) Settling() bool { return m.Stage == Moving && !m.Served.IsZero() }
 
+// Remaining is how many cold records are still at the source, as far as is known: by the last progress that was told, or as
+// it was when the target began to carry all load.
+func (m Migration) Remaining(p *MigrationProgress) int64 {
+	switch {
+	case !m.Settling():
+		return 0
+	case p == nil || p.At.Before(m.Served):
+		return m.Cold
+	}
+	return p.Remaining
+}
+
 // Moved tells whether the ranges are at the target and carried by it: it is done, or only cold records follow.
 func (m Migration) Moved() bool { return m.Stage == Done || m.Settling() }
 

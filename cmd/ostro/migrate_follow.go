@@ -167,12 +167,7 @@ func (r migrationReport) print(out io.Writer) {
 }
 
 // remaining is how many cold records are still at the source, as far as is known.
-func (r migrationReport) remaining() int64 {
-	if r.Progress == nil || r.Progress.Stage != "settling" {
-		return r.Cold
-	}
-	return r.Progress.Remaining
-}
+func (r migrationReport) remaining() int64 { return r.Migration.Remaining(r.Progress) }
 
 func stay(ranges view.Ranges) string {
 	if len(ranges.AtSlots()) == 1 {

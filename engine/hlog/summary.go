@@ -65,11 +65,11 @@ func (l *Log) Expired(s *Segment, now int64) bool {
 	return true
 }
 
-// ExpireAgain lets Expired say so once more.
-func (l *Log) ExpireAgain(s *Segment) {
+// ExpireAgain lets Expired say so once more, from some time on.
+func (l *Log) ExpireAgain(s *Segment, from int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.expiry = 1
+	s.expiry = from
 }
 
 // MayHave tells whether s may have records of a table for which gone says yes.

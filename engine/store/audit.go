@@ -41,8 +41,8 @@ func (st *Store) auditCold(ctx context.Context, ss *Session, due func(*hlog.Segm
 			}
 			continue
 		}
-		if !ss.audit(s, b) {
-			st.log.ExpireAgain(s)
+		if again := ss.audit(s, b); again != 0 {
+			st.log.ExpireAgain(s, again)
 		}
 	}
 }
@@ -56,9 +56,12 @@ type suspect struct {
 	p  record.Ptr
 }
 
-// audit drops from the index what is dead in the segment with the bytes b;
-// false if there was no room to note all of that in the log.
-func (ss *Session) audit(s *hlog.Segment, b []byte) bool {
+// auditRest is after how many milliseconds a segment is read again that has what is not this node's to remove.
+const auditRest = 10_000
+
+// audit drops from the index what is dead in the segment with the bytes b. It tells when the segment is to be read
+// again, as not all of that could be noted in the log, or is another node's; 0 is never.
+func (ss *Session) audit(s *hlog.Segment, b []byte) (again int64) {
 	all := true
 	var dead []suspect
 	ss.now = ss.st.opts.Now()
@@ -66,12 +69,19 @@ func (ss *Session) audit(s *hlog.Segment, b []byte) bool {
 		if !isRecord(p) || !ss.st.tableGone(p) && !ss.expired(p) {
 			continue
 		}
+		if ss.st.others(p) && !ss.st.tableGone(p) {
+			again = ss.now + auditRest
+			continue
+		}
 		if dead = append(dead, suspect{record.MakeAddress(s.Slot, off), p}); len(dead) == auditStep {
 			all = ss.auditSome(s, dead) && all
 			dead = dead[:0]
 		}
 	}
-	return ss.auditSome(s, dead) && all
+	if !ss.auditSome(s, dead) || !all {
+		return 1
+	}
+	return again
 }
 
 // auditSome drops records that are dead; false if some have to be tried again.
@@ -101,7 +111,7 @@ func (ss *Session) auditRecord(a record.Address, p record.Ptr) bool {
 		return gone
 	}
 	k := Key{Place: place, Table: p.Table(), Bytes: p.Key(), in: t}
-	if ss.st.foreign(p) || ss.remove(&k, &pr, p, versionOf(p)) != OK {
+	if ss.remove(&k, &pr, p, versionOf(p)) != OK {
 		return false
 	}
 	ss.st.noteExpired(&k)

@@ -367,7 +367,7 @@ func (c *cleaning) move(place record.Place, a record.Address, p record.Ptr, pr *
 		return c.relocate(p, pr)
 	case c.forget && p.Table() != completionTable && !c.st.beingWritten(p):
 		return c.forgetRecord(place, p, pr)
-	case c.ss.expired(p):
+	case c.ss.expired(p) && !c.st.others(p):
 		return c.expire(place, p, pr)
 	}
 	return c.relocate(p, pr)

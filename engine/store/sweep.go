@@ -191,7 +191,7 @@ func (ss *Session) dropExpired(pr *index.Probe) bool {
 	}
 	ver := versionOf(p) // Before the look at its time: what is removed is what was looked at.
 	t := ss.st.tables.byID(p.Table())
-	if t == nil || !ss.expired(p) || ss.st.foreign(p) {
+	if t == nil || !ss.expired(p) || ss.st.others(p) {
 		return false
 	}
 	k := Key{Place: placeOf(p), Table: p.Table(), Bytes: p.Key(), in: t}

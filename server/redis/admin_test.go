@@ -89,6 +89,19 @@ func TestAtTheMemoryLimitWritesAreRefused(t *testing.T) {
 	}...)
 }
 
+// The settings refuse it, too. What is evicted while it moves to another node would come back from where it was.
+func TestANodeOfAClusterDoesNotBecomeACache(t *testing.T) {
+	o := store.Options{Dir: t.TempDir(), Durability: store.EverySec, Cluster: true, MemoryBytes: 128 << 20, Policy: store.Refuse}
+	c := dialRaw(t, startOstroOn(t, o, redis.Config{}))
+	if got := ask(t, c, "config", "set", "maxmemory-policy", "allkeys-lru"); !strings.Contains(got, "a node of a cluster cannot evict yet") {
+		t.Errorf("it answers %q", got)
+	}
+	converse(t, c, [][2]string{
+		{"CONFIG GET maxmemory-policy", "*2 $16 maxmemory-policy $10 noeviction"},
+		{"CONFIG SET maxmemory-policy spill", "+OK"},
+	}...)
+}
+
 func TestAtTheMemoryLimitACacheEvicts(t *testing.T) {
 	o := store.Options{SegmentBytes: 128 << 10, MemoryBytes: 8 << 20, Policy: store.Evict}
 	c := dialRaw(t, startOstroOn(t, o, redis.Config{}))

@@ -176,6 +176,8 @@ func setMemoryPolicy(s *Server, value string) (func(), error) {
 		p = store.Spill
 	case name == "spill":
 		return nil, errors.New("spill needs a data directory: start the server with --dir")
+	case strings.HasPrefix(name, "allkeys-") && s.store.Options().Cluster:
+		return nil, errors.New("a node of a cluster cannot evict yet: use noeviction or spill")
 	case strings.HasPrefix(name, "allkeys-"):
 		p = store.Evict
 	default:

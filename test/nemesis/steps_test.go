@@ -12,7 +12,10 @@ import (
 	"github.com/ostrodb/ostro/test/harness"
 )
 
-var roundsFlag = flag.Int("rounds", int(setting("OSTRO_TORTURE_ROUNDS", 0)), "the long form: so many blows to migrations that halt at a step")
+var (
+	roundsFlag = flag.Int("rounds", int(setting("OSTRO_TORTURE_ROUNDS", 0)), "the long form: so many blows to migrations that halt at a step")
+	fromFlag   = flag.Int("from", 0, "of the long form: leave out so many blows of the seed's order, as they were struck before")
+)
 
 // newStepGame is a game whose migrations can be halted at any step.
 func newStepGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {
@@ -74,11 +77,11 @@ func TestTortureOfSteps(t *testing.T) {
 	}
 	struck := map[blow]int{}
 	defer func() { t.Logf("seed %d\n%s", seed, tableOf(struck)) }()
-	for round := 0; round < *roundsFlag; {
+	for round, end := *fromFlag, *fromFlag+*roundsFlag; round < end; {
 		t.Run("cluster", func(t *testing.T) {
 			o := harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: [][]string{slowMoves, smallSegments}[round/perCluster%2]}
 			g := newStepGame(t, seed+uint64(round), o)
-			for i := 0; i < perCluster && round < *roundsFlag; i++ {
+			for i := 0; i < perCluster && round < end; i++ {
 				b := all[round%len(all)]
 				g.strike(b)
 				struck[b]++

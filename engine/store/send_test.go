@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// sending is a store whose records of some places were sent to another node.
+type sending struct {
+	t      *testing.T
+	dev    *device.Memory
+	now    atomic.Int64
+	serves atomic.Bool // all places
+	st     *Store
+	ss     *Session
+}
+
+func (s *sending) open() {
+	s.t.Helper()
+	st, err := Open(Options{
+		Device: s.dev, Durability: EverySec, Cluster: true, SegmentBytes: 16 << 10, Heads: 1,
+		Now:    func() int64 { return s.now.Load() },
+		Serves: func() func(record.Place) bool { return func(record.Place) bool { return s.serves.Load() } },
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.st = st
+	if s.ss, err = st.NewSession(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// crash ends the store as a kill does: what is next has the log only.
+func (s *sending) crash() {
+	s.t.Helper()
+	after := s.dev.Crash()
+	s.ss.Close()
+	if err := s.st.Close(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.dev = after
+}
+
+func (s *sending) put(key, value string, expire int64) {
+	s.t.Helper()
+	s.ss.Begin()
+	k := s.ss.Key(0, []byte(key))
+	if st := s.ss.Put(&k, Write{Value: []byte(value), ExpireAt: expire}, nil); st != OK {
+		s.t.Fatal(st, s.ss.Err())
+	}
+	ticket := s.ss.Seal()
+	s.ss.End()
+	if err := s.ss.WaitDurable(ticket); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// fill writes until the segment that has a key is at rest.
+func (s *sending) fill(key string) {
+	s.t.Helper()
+	_, _, in := s.get(key)
+	for i := 0; !s.st.log.AtRest(in); i++ {
+		s.put(fmt.Sprint(in.ID, ":", i), fmt.Sprintf("%01000d", i), 0)
+	}
+}
+
+// get gives what a key is; empty if it is not there.
+func (s *sending) get(key string) (value string, version uint64, in *hlog.Segment) {
+	s.ss.Begin()
+	defer s.ss.End()
+	k := s.ss.Key(0, []byte(key))
+	v, st := s.ss.Get(&k)
+	if st != OK {
+		return "", 0, nil
+	}
+	return string(v.Value), v.Version, s.st.log.Segment(v.at.Slot())
+}
+
+// sweepAll has everything go whose time is over, as background work would.
+func (s *sending) sweepAll() {
+	s.t.Helper()
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		var all []index.Probe
+		s.ss.Begin()
+		cursor = s.st.ix.Step(cursor, sweepBuckets, func(pr *index.Probe) bool {
+			all = append(all, *pr)
+			return true
+		})
+		for i := range all {
+			s.ss.dropExpired(&all[i])
+		}
+		s.ss.Seal()
+		s.ss.End()
+	}
+	s.st.auditExpired(s.t.Context(), s.ss)
+	for _, seg := range s.st.log.Segments() {
+		if seg.Closed() {
+			if err := s.st.clean(seg); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// What was sent to its owner is dropped without a tombstone, so that an older version may come back with a restart. If that
+// is removed for its time is over, its deletion has the version of what was sent.
+func TestWhatAnOlderVersionLeavesBehindDoesNotHideWhatItsOwnerGivesBack(t *testing.T) {
+	s := &sending{t: t, dev: device.NewMemory()}
+	s.serves.Store(true)
+	s.open()
+	s.put("k", "old", 100)
+	s.fill("k")
+	s.put("k", "new", 0)
+	s.fill("k")
+	value, version, in := s.get("k")
+	k := s.ss.Key(0, []byte("k"))
+
+	s.serves.Store(false)
+	var sent []byte
+	err := s.st.SendAll(t.Context(), []Owner{{ID: 1, Ranges: []Range{{k.Place, k.Place}}, Send: func(_ context.Context, p Parcel, drop func()) error {
+		sent = append(sent, p.Entries...)
+		drop()
+		return nil
+	}}})
+	if err != nil || len(sent) == 0 {
+		t.Fatal(len(sent), err)
+	}
+	if err := s.st.clean(in); err != nil {
+		t.Fatal(err)
+	}
+	s.crash()
+	s.now.Store(50)
+	s.open()
+	if was, ver, _ := s.get("k"); was != "old" || ver+1 != version {
+		t.Fatalf("the test is for older versions that come back, but it is %q of version %d, after %d was sent", was, ver, version)
+	}
+	s.now.Store(200)
+	s.sweepAll()
+
+	s.serves.Store(true) // The owner has died, and its log is replayed here.
+	im, err := s.st.NewImporter(ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := im.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Import(t.Context(), sent); err != nil {
+		t.Fatal(err)
+	}
+	if err := im.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for life := range 2 {
+		if got, _, _ := s.get("k"); got != value {
+			t.Fatalf("life %d: it is %q, not %q", life, got, value)
+		}
+		s.crash()
+		s.open()
+	}
+	s.crash()
+}
