@@ -204,7 +204,7 @@ func TestMistakesAreSaidInOneSentence(t *testing.T) {
 		{[]string{"splinter", "--parts", "all"}, "use get, tenants"},
 		{[]string{"splinter", "--batch", "500"}, "at most 256"},
 		{[]string{"splinter", "--edges", "50"}, "so that a list is one record"},
-		{[]string{"splinter", "--loads", "0"}, "1 to 99 percent"},
+		{[]string{"splinter", "--loads", "100"}, "1 to 99 percent"},
 	} {
 		_, err := run(t, c.args...)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {

@@ -281,7 +281,7 @@ func TestAMigrationThatSettlesIsMovedAndSaysWhatIsToCome(t *testing.T) {
 			ID: 4, Source: "a", Target: "b", Stage: meta.Moving, Began: began, Served: began.Add(2 * time.Second), Records: 100, Bytes: 10e6, Cold: 900,
 		},
 		Doing:    "settling, 300 cold records to come",
-		Progress: &meta.MigrationProgress{Stage: "settling", Remaining: 300, Rate: 1e6},
+		Progress: &meta.MigrationProgress{At: began.Add(3 * time.Second), Stage: "settling", Remaining: 300, Rate: 1e6},
 	}}
 	if !moved(r.Migration) || ended(r.Migration) {
 		t.Error("it is not moved, or has ended")
