@@ -60,6 +60,15 @@ func outOfMemory(err error) string {
 	return errOutOfMemory
 }
 
+// storeError is the answer to a command that failed with the store. A node of a cluster whose log is over has nothing to
+// say about any key: clients are told to ask again, and find who has taken it over.
+func (s *Server) storeError(err error) string {
+	if s.cfg.Cluster != nil && s.store.Health() != nil {
+		return "CLUSTERDOWN " + err.Error()
+	}
+	return "ERR " + err.Error()
+}
+
 // stopped turns a status that ends a command into its verdict and reply.
 func (c *call) stopped(st store.Status) verdict {
 	switch st {
@@ -69,7 +78,7 @@ func (c *call) stopped(st store.Status) verdict {
 		return c.fail(outOfMemory(c.ss.Err()))
 	}
 	if err := c.ss.Err(); err != nil {
-		return c.fail("ERR " + err.Error())
+		return c.fail(c.srv.storeError(err))
 	}
 	return c.fail("ERR the store did not take the command (" + st.String() + "): try again")
 }

@@ -159,7 +159,7 @@ func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
 	case st == store.Refused:
 		refusal = outOfMemory(l.sess.Err())
 	default:
-		refusal = "ERR " + l.sess.Err().Error()
+		refusal = l.srv.storeError(l.sess.Err())
 	}
 	l.tally.ran(cmd)
 	if refusal != "" {

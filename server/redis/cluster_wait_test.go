@@ -229,6 +229,25 @@ func TestHeldAnswersAreDroppedWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
+// A node that was deposed knows nothing of its keys any more: no client shall take what it says for the last word.
+func TestANodeWhoseLogIsOverSendsClientsAway(t *testing.T) {
+	copies := hlogtest.New(t, 1)
+	tw := newTownOn(t, 1, redis.Config{Loops: 1}, func() store.Options {
+		return store.Options{Dir: t.TempDir(), Durability: store.EverySec, Replicator: copies}
+	})
+	c := tw.dial(0)
+	if got := ask(t, c, "set", "a", "1"); got != "OK" {
+		t.Fatal(got)
+	}
+	copies.Break(errors.New("this node was deposed"))
+	for _, command := range [][]string{{"set", "a", "2"}, {"del", "a"}, {"append", "a", "x"}} {
+		got := ask(t, c, command...)
+		if !strings.HasPrefix(got, "CLUSTERDOWN") || !strings.Contains(got, "this node was deposed") {
+			t.Errorf("%s: %s", command, got)
+		}
+	}
+}
+
 // A flush deletes key by key in a cluster: its client waits, others go on, and in a
 // transaction it happens once.
 func TestFlushingWaitsInTheBackground(t *testing.T) {

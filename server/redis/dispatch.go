@@ -46,7 +46,7 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 	start := c.out.Len()
 	switch {
 	case c.net.failure != nil:
-		c.out.Error("ERR " + c.net.failure.Error())
+		c.out.Error(l.srv.storeError(c.net.failure))
 		c.net.failure = nil
 		c.giveUp()
 	case !l.admit(c, cmd, args):

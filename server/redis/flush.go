@@ -70,7 +70,7 @@ func swapdb(c *call) verdict {
 // okUnless answers +OK, or what went wrong.
 func (c *call) okUnless(err error) verdict {
 	if err != nil {
-		return c.fail("ERR " + err.Error())
+		return c.fail(c.srv.storeError(err))
 	}
 	return c.ok()
 }

@@ -299,7 +299,7 @@ func (c *Cluster) WaitHealthy() error { return Eventually("the cluster is health
 func (c *Cluster) Crashed() error {
 	for _, p := range c.processes() {
 		if err := p.Crashed(); err != nil {
-			return Hopeless{err}
+			return GiveUp(err)
 		}
 	}
 	return nil

@@ -191,6 +191,9 @@ func (p *Process) tellOnFailure(t testing.TB, lines int) {
 // Hopeless is an error that waiting does not mend.
 type Hopeless struct{ error }
 
+// GiveUp makes an error Hopeless.
+func GiveUp(err error) error { return Hopeless{err} }
+
 // Eventually waits until f returns nil, and says what was missing if it never does.
 func Eventually(what string, f func() error) error {
 	var err error

@@ -102,7 +102,7 @@ func (g *game) answers(more int) error {
 	enough := g.load.Answers() + more
 	return harness.Eventually("clients get answers", func() error {
 		if got := g.load.Answers(); got < enough {
-			return cmp.Or(g.cluster.Crashed(), fmt.Errorf("they got %d of %d", got, enough))
+			return cmp.Or(g.cluster.Crashed(), g.load.Odd(), fmt.Errorf("they got %d of %d", got, enough))
 		}
 		return nil
 	})
@@ -112,7 +112,7 @@ func (g *game) answers(more int) error {
 func (g *game) writes(enough int) error {
 	return harness.Eventually("bulk writers get answers", func() error {
 		if got := g.load.Writes(); got < enough {
-			return cmp.Or(g.cluster.Crashed(), fmt.Errorf("they got %d of %d", got, enough))
+			return cmp.Or(g.cluster.Crashed(), g.load.Odd(), fmt.Errorf("they got %d of %d", got, enough))
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ostrodb/ostro/test/harness"
 	"github.com/ostrodb/ostro/test/linearize"
 )
 
@@ -75,6 +76,16 @@ func (l *Load) Answers() int {
 		n += o.ops - o.lost
 	}
 	return n
+}
+
+// Odd is Hopeless if a client got an answer that no client should see: it does not go on.
+func (l *Load) Odd() error {
+	for _, r := range l.routers() {
+		if odd := r.heard.Load(); odd != nil {
+			return harness.GiveUp(errors.New(*odd))
+		}
+	}
+	return nil
 }
 
 // Writes is how many bulk writes were acknowledged so far.

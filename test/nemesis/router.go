@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -35,6 +36,8 @@ type Router struct {
 
 	// Odd is the first error reply that no client should see.
 	Odd string
+	// heard is Odd for other goroutines.
+	heard atomic.Pointer[string]
 	// Refusals counts what was refused, by the first word of the reason.
 	Refusals map[string]int
 }
@@ -183,6 +186,7 @@ func (r *Router) refused(slot uint16, addr, why string) {
 func (r *Router) odd(addr, why string) {
 	if r.Odd == "" {
 		r.Odd = addr + " answered " + strconv.Quote(why)
+		r.heard.Store(&r.Odd)
 	}
 }
 
