@@ -25,7 +25,7 @@ func residentBytes(t *testing.T) int64 {
 	debug.FreeOSMemory()
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal("memory is measured where /proc tells of it:", err)
 	}
 	for line := range bytes.Lines(status) {
 		if f := bytes.Fields(line); len(f) == 3 && string(f[0]) == "VmRSS:" {
