@@ -11,6 +11,7 @@ import (
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // install has the functions for tests on all nodes.
@@ -24,7 +25,7 @@ func (w *world) install(names ...string) {
 		if i == 0 {
 			w.must(c.FunctionLoad(ctx, "#!wasm name=calls\n"+string(code)).Err())
 		}
-		eventually(w.t, name+" has the functions", func() bool {
+		await.True(w.t, name+" has the functions", func() bool {
 			err := c.Do(ctx, "FCALL_RO", "total", "0").Err()
 			if err != nil && !strings.Contains(err.Error(), "not found") {
 				w.t.Fatal(err)

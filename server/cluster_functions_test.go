@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server"
 	"github.com/ostrodb/ostro/tenant/extension"
 	"github.com/ostrodb/ostro/tenant/extension/local"
@@ -62,7 +63,7 @@ func TestFunctionsInstalledAtOneNodeAreThereAtAll(t *testing.T) {
 	everywhere := func(tenant, function, want string) {
 		t.Helper()
 		for name := range w.nodes {
-			eventually(t, fmt.Sprintf("%s of %s answers %q at %s", function, tenant, want, name), func() bool {
+			await.True(t, fmt.Sprintf("%s of %s answers %q at %s", function, tenant, want, name), func() bool {
 				return answers(t, w.nodes[name], tenant, function) == want
 			})
 		}
@@ -109,7 +110,7 @@ func TestFunctionsInstalledAtOneNodeAreThereAtAll(t *testing.T) {
 	w.must(at.FunctionDelete(ctx, "greeter").Err())
 	everywhere("anna", "hello", "")
 	w.must(operator.Do(ctx, "tenant", "delete", "bert").Err())
-	eventually(t, "a deleted tenant's code is gone", func() bool { return !kept(large, "big") && !kept("two", "hello") })
+	await.True(t, "a deleted tenant's code is gone", func() bool { return !kept(large, "big") && !kept("two", "hello") })
 	leaves, _, err := archive.Read(ctx)
 	if err != nil || len(leaves) != 0 {
 		t.Errorf("pages of nobody: %+v, %v", leaves, err)

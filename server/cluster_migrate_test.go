@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // half is every other sixteenth of what a node owns: several ranges, cut wherever.
@@ -112,8 +113,8 @@ func (k *counting) run(worker int) {
 
 // beyond waits until so many more were counted.
 func (k *counting) beyond(more int64) {
-	for want := k.total.Load() + more; k.total.Load() < want && !k.t.Failed(); time.Sleep(time.Millisecond) {
-	}
+	want := k.total.Load() + more
+	await.True(k.t, "more was counted", func() bool { return k.total.Load() >= want || k.t.Failed() })
 }
 
 // end stops counting, and finds all that was counted, once.

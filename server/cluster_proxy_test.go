@@ -13,6 +13,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // caller calls functions as one tenant through one node, which forwards what is not its own.
@@ -57,7 +58,7 @@ func TestTenantsCallFunctionsThroughProxiesWhileRangesMove(t *testing.T) {
 		node := []string{"n1", "n2"}[i]
 		for _, node := range []string{"n1", "n2"} {
 			c := w.login(node, name, name)
-			eventually(t, fmt.Sprint(node, " has the functions of ", name), func() bool { return c.Do(ctx, "FCALL_RO", "total", "0").Err() == nil })
+			await.True(t, fmt.Sprint(node, " has the functions of ", name), func() bool { return c.Do(ctx, "FCALL_RO", "total", "0").Err() == nil })
 		}
 		c := redis.NewClient(&redis.Options{Addr: w.nodes[node].Addr(), Username: name, Password: name, MaxRetries: -1, ReadTimeout: 50 * time.Second})
 		t.Cleanup(func() { _ = c.Close() })
@@ -74,7 +75,7 @@ func TestTenantsCallFunctionsThroughProxiesWhileRangesMove(t *testing.T) {
 	goOn := func() {
 		for _, k := range callers {
 			from := k.total.Load()
-			eventually(t, k.name+" goes on", func() bool { return k.total.Load() > from+60 || t.Failed() })
+			await.True(t, k.name+" goes on", func() bool { return k.total.Load() > from+60 || t.Failed() })
 		}
 	}
 	goOn()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // tenantClient is an ordinary client of Redis Cluster that logs in.
@@ -41,7 +42,7 @@ func TestTenantsOfAClusterKeepTheirDataThroughDeathsAndMoves(t *testing.T) {
 		return c.Ping(ctx).Err() == nil
 	}
 	for _, node := range []string{"a", "b", "c"} {
-		eventually(t, "all nodes know the tenants", func() bool { return known(node, "anna") && known(node, "bert") })
+		await.True(t, "all nodes know the tenants", func() bool { return known(node, "anna") && known(node, "bert") })
 	}
 	clients := map[string]*redis.ClusterClient{}
 	for _, name := range []string{"anna", "bert"} {
@@ -80,27 +81,16 @@ func TestTenantsOfAClusterKeepTheirDataThroughDeathsAndMoves(t *testing.T) {
 	}
 	check("after a death")
 	w.must(operator.Do(ctx, "tenant", "delete", "bert").Err())
-	eventually(t, "nobody knows a deleted tenant", func() bool { return !known("a", "bert") && !known("b", "bert") })
+	await.True(t, "nobody knows a deleted tenant", func() bool { return !known("a", "bert") && !known("b", "bert") })
 	delete(clients, "bert")
 	check("after a deletion")
 	if err := operator.Do(ctx, "tenant", "create", "bert", "password", "bert").Err(); err != nil && !strings.Contains(err.Error(), "already") {
 		t.Fatal(err)
 	}
-	eventually(t, "the new one is known", func() bool { return known("a", "bert") && known("b", "bert") })
+	await.True(t, "the new one is known", func() bool { return known("a", "bert") && known("b", "bert") })
 	again := w.tenantClient("bert", "bert", "a", "b")
 	if got, err := again.Get(ctx, key(1)).Result(); err != redis.Nil {
 		t.Errorf("another tenant of the same name has %q, %v", got, err)
 	}
 }
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for ctx := patient(t); !holds(); {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain for: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/tenant/sched"
 )
 
@@ -117,11 +118,7 @@ func TestWhatADeletedTenantHadIsNobodysEverAfter(t *testing.T) {
 	if keys, _ := st.Count(is); is == was || keys != 0 {
 		t.Errorf("another tenant of the same name has database %d with %d keys; the first one had %d", is, keys, was)
 	}
-	for until := time.Now().Add(time.Minute); len(st.Private()) != 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("databases %v are open, want one", st.Private())
-		}
-	}
+	await.True(t, "one database is open", func() bool { return len(st.Private()) == 1 })
 }
 
 func TestLimitsSayNoAndWhatToDo(t *testing.T) {

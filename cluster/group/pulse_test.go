@@ -16,6 +16,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/tcp"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // attentive is a spec whose group soon notices what is silent.
@@ -135,12 +136,10 @@ func TestStoppedReplicasAreMembersAsLongAsTheirNICLives(t *testing.T) {
 		p.Stop()
 	}
 	before := must(a.client.Metrics())(t)
-	for ctx := a.ctx(); ; time.Sleep(time.Millisecond) {
-		check(t, errors.Join(ctx.Err(), a.g.Err()))
-		if m := must(a.client.Metrics())(t); m.Operations > before.Operations+3*(misses+10) {
-			break
-		}
-	}
+	await.True(t, "more heartbeats have passed than may be missed", func() bool {
+		check(t, a.g.Err())
+		return must(a.client.Metrics())(t).Operations > before.Operations+3*(misses+10)
+	})
 	a.round(0)
 	for _, p := range a.children { // They find the heartbeats of the meantime.
 		p.Continue()
@@ -252,8 +251,5 @@ func TestAReplicaWhoseProgramWasHeldUpDoesNotTrustItsGroupUntilItHearsOfIt(t *te
 	often.Heartbeat, often.Misses = 5*time.Millisecond, 10000
 	s.open(often)
 	r.HeldUp(time.Hour)
-	for alive := false; !alive; _, alive = r.Membership() {
-		check(t, s.ctx().Err())
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "it is a member", func() bool { _, alive := r.Membership(); return alive })
 }

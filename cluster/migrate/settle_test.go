@@ -2,10 +2,10 @@ package migrate
 
 import (
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // coldSource is a store whose records are mostly on disk.
@@ -57,7 +57,7 @@ func TestColdRecordsComeInEveryMode(t *testing.T) {
 func TestAColdRecordComesWhenItIsAskedForAndAnAbsentOneIsNotAskedFor(t *testing.T) {
 	p := pullsWith(t, coldSource(t, coldRecords), 1000, 3, meta.MigrationOptions{})
 	check(t, p.all(t.Context()))
-	await(t, p)
+	await.True(t, "all ranges count as pulled", p.m.arrival.AllPulled)
 	before := p.m.arrival.Indirections()
 	ss := session(t, p.m.o.Store)
 	for i := coldRecords; i < coldRecords+500; i++ {
@@ -79,10 +79,3 @@ func TestAColdRecordComesWhenItIsAskedForAndAnAbsentOneIsNotAskedFor(t *testing.
 	}
 }
 
-// await returns when all ranges count as pulled.
-func await(t *testing.T, p *pulls) {
-	t.Helper()
-	for !p.m.arrival.AllPulled() && t.Context().Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
-}

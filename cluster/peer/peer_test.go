@@ -15,6 +15,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -270,9 +271,7 @@ func TestAStreamThatIsLeftEarlyHoldsNobodyUp(t *testing.T) {
 		}
 		check(t, st.Close())
 	}
-	for s.Metrics().Conns > 0 { // Their handlers found out.
-		time.Sleep(time.Millisecond)
-	}
+	await.True(t, "their handlers have found out", func() bool { return s.Metrics().Conns == 0 })
 }
 
 func TestACallAfterARestartMakesANewConnection(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // side makes a side segment of so many batches, closed.
@@ -203,7 +204,7 @@ func TestAnAdoptionDoesNotWaitForTheAnswerOfANodeThatIsGone(t *testing.T) {
 			w.adopt(w.side(10))
 		}
 	}()
-	eventually(t, "n1 is asked for a copy", asked.Load)
+	await.True(t, "n1 is asked for a copy", asked.Load)
 	ended.Store(true)
 	c.members.leave("n1")
 	<-done
@@ -231,7 +232,7 @@ func TestACorruptReplicaOfASideSegmentIsReplaced(t *testing.T) {
 	if n := c.nodes[victim].backup.Scrub(); n != 1 {
 		t.Fatalf("%d replicas are corrupt, want 1", n)
 	}
-	eventually(t, "another copy was made", func() bool { return w.p.Metrics().Copied > had })
+	await.True(t, "another copy was made", func() bool { return w.p.Metrics().Copied > had })
 	c.settled(w, 2)
 	c.checkCopies(w, 2)
 	c.checkAdopted(c.find(), w.adopted)

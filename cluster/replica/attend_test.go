@@ -2,6 +2,8 @@ package replica
 
 import (
 	"testing"
+
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // Workers that are awake say that they look, and these do not: what one of them waits for in its sleep, and what nobody
@@ -34,13 +36,13 @@ func TestAWorkerThatLooksFindsItsCompletionsItself(t *testing.T) {
 	h := w.head()
 	p.Attend(false)
 	defer p.Leave(false)
-	eventually(t, "the poller leaves it to the worker", func() bool {
+	await.True(t, "the poller leaves it to the worker", func() bool {
 		w.await(h.write(1, 10))
 		return p.attendance.parked.Load()
 	})
 	p.attendance.taking.Lock() // Nobody else can.
 	n := h.write(3, 1000)
-	eventually(t, "the batch is copied", func() bool {
+	await.True(t, "the batch is copied", func() bool {
 		p.take()
 		return p.Watermark() >= n
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // A disk that is really full: this test runs once more in a process of its own, with a
@@ -61,7 +62,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	for _, x := range texts {
 		check(t, s.call("b1", replica.MethodClose, replica.CloseRequest{Log: logID, Segment: x.id, Closing: x.closing()}, nil, nil))
 	}
-	eventually(t, "a flush fails", func() bool { return h.Metrics().FlushErrors > 0 })
+	await.True(t, "a flush fails", func() bool { return h.Metrics().FlushErrors > 0 })
 	same := func() {
 		t.Helper()
 		for _, x := range texts {
@@ -82,7 +83,7 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	same()
 	// Room makes it go on.
 	check(t, os.Remove(fill))
-	eventually(t, "all are flushed", func() bool { return h.Metrics().BuffersBusy == 0 })
+	await.True(t, "all are flushed", func() bool { return h.Metrics().BuffersBusy == 0 })
 	same()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 var methods = []string{
@@ -110,7 +111,7 @@ func TestTheScrubberFindsByItselfWhatHasChanged(t *testing.T) {
 	h.stop()
 	damage(t, h, 5)
 	h.start()
-	eventually(t, "health tells", func() bool { return len(s.health("b1").Corrupt) == 1 })
+	await.True(t, "health tells", func() bool { return len(s.health("b1").Corrupt) == 1 })
 }
 
 func TestABackupMeasuresItsDiskIfItIsNotTold(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 func TestARestartFindsEveryReplicaAgain(t *testing.T) {
@@ -282,7 +283,7 @@ func TestBuffersAreZeroWhenTheyAreLentAgain(t *testing.T) {
 		number++
 		list := append(kept, id)
 		var a replica.OpenAnswer
-		eventually(t, "there is a free buffer", func() bool {
+		await.True(t, "there is a free buffer", func() bool {
 			var err error
 			a, err = s.open("b1", openRequest(id, roster(number, 0, list...)))
 			if err != nil && !errors.Is(err, replica.ErrFull) {
@@ -320,9 +321,9 @@ func TestAReaderHoldsUpNoBufferButItsOwn(t *testing.T) {
 	}
 	release := must(h.Pin(logID, 1))(t)
 	check(t, s.call("b1", replica.MethodRoster, replica.RosterRequest{Log: logID, Roster: roster(9, 0)}, nil, nil))
-	eventually(t, "the other two are zeroed", func() bool { return h.Metrics().BuffersBusy == 1 })
+	await.True(t, "the other two are zeroed", func() bool { return h.Metrics().BuffersBusy == 1 })
 	release()
-	eventually(t, "the last one is zeroed", func() bool { return h.Metrics().BuffersBusy == 0 })
+	await.True(t, "the last one is zeroed", func() bool { return h.Metrics().BuffersBusy == 0 })
 }
 
 func TestBuffersMayLieInADirectoryOfTheirOwn(t *testing.T) {

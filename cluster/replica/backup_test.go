@@ -9,6 +9,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 func TestWhatIsWrittenOneSidedIsFoundByASurvey(t *testing.T) {
@@ -96,7 +97,7 @@ func (s *scene) health(to view.NodeID) (a replica.HealthAnswer) {
 func (s *scene) flushed(to view.NodeID) {
 	s.t.Helper()
 	h := s.hosts[to]
-	eventually(s.t, "closed replicas are on disk", func() bool {
+	await.True(s.t, "closed replicas are on disk", func() bool {
 		m := h.Metrics()
 		return m.BuffersBusy == m.OpenReplicas
 	})
@@ -120,7 +121,7 @@ func TestFlushesWaitForHeirsWhileThereAreBuffers(t *testing.T) {
 		t.Fatalf("an heir reads, and flushes go on: %d of 2 wait", m.BuffersBusy)
 	}
 	closeNext(3) // Three of four are too many.
-	eventually(t, "buffers are flushed when they get scarce", func() bool { return b.Metrics().BuffersBusy < 3 })
+	await.True(t, "buffers are flushed when they get scarce", func() bool { return b.Metrics().BuffersBusy < 3 })
 	end()
 	s.flushed("b1")
 }
@@ -372,7 +373,7 @@ func TestABackupRefusesMoreThanItsDiskCanSave(t *testing.T) {
 		t.Fatalf("the roster of a refused open was kept: %+v", a.Roster)
 	}
 	check(t, s.call("b1", replica.MethodRoster, replica.RosterRequest{Log: logID, Roster: roster(5, 0, 2, 3)}, nil, nil))
-	eventually(t, "the buffer is zeroed", func() bool { return !s.health("b1").Full })
+	await.True(t, "the buffer is zeroed", func() bool { return !s.health("b1").Full })
 	must(s.open("b1", openRequest(4, roster(6, 0, 2, 3, 4))))(t)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 func (b *book) has(n view.NodeID) bool {
@@ -25,7 +26,7 @@ func TestANodeThatIsNotedAsABackupAfterItLeftIsExcludedAgain(t *testing.T) {
 	if err := p.addBackup(t.Context(), "n1"); err != nil { // as by one who saw it among the living
 		t.Fatal(err)
 	}
-	eventually(t, "it is no backup any more", func() bool { return !c.book.has("n1") })
+	await.True(t, "it is no backup any more", func() bool { return !c.book.has("n1") })
 }
 
 func TestACopyAtANodeThatIsExcludedMeanwhileDoesNotCount(t *testing.T) {
@@ -40,7 +41,7 @@ func TestACopyAtANodeThatIsExcludedMeanwhileDoesNotCount(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, "a node is excluded while it gets a copy", func() bool {
+	await.True(t, "a node is excluded while it gets a copy", func() bool {
 		w.adopt(w.side(10))
 		return excluded.Load() != nil
 	})

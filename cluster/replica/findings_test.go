@@ -13,6 +13,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // dead is a log of four segments whose primary died: 1 and 2 closed, 3 and 4 being
@@ -244,7 +245,7 @@ func TestACorruptCopyIsReplacedByAnother(t *testing.T) {
 // damage flips a bit in the middle of a replica's file, when nobody has it in memory.
 func damage(t *testing.T, h *host, id record.SegmentID) {
 	t.Helper()
-	eventually(t, "nothing is kept in memory", func() bool { return h.Shelved() == 0 })
+	await.True(t, "nothing is kept in memory", func() bool { return h.Shelved() == 0 })
 	path := replicaPath(h, id)
 	b := must(os.ReadFile(path))(t)
 	b[len(b)/2] ^= 4

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 const testSegment = 256 << 10
@@ -100,7 +101,7 @@ func TestEveryBatchIsInAllCopiesWhenTheWatermarkHasPassedIt(t *testing.T) {
 			t.Fatalf("the watermark is %d, and %d batches were sealed", n, w.last)
 		}
 		c.checkCopies(w, 2)
-		eventually(t, "segments are closed", func() bool { return w.p.Metrics().Closed == len(w.closed) })
+		await.True(t, "segments are closed", func() bool { return w.p.Metrics().Closed == len(w.closed) })
 	})
 }
 
@@ -132,7 +133,7 @@ func TestANodeThatIsAloneAcknowledgesWhatItHasItself(t *testing.T) {
 	}
 	c.add("n1")
 	c.add("n2")
-	eventually(t, "the ledger says two copies", func() bool { _, n, _ := c.book.state(); return n == 2 })
+	await.True(t, "the ledger says two copies", func() bool { _, n, _ := c.book.state(); return n == 2 })
 	w.await(h.write(1, 10))
 	c.checkCopies(w, 2)
 }
@@ -221,7 +222,7 @@ func TestADeposedPrimaryIsToldSo(t *testing.T) {
 		}
 		acknowledged := w.p.Watermark()
 		h.write(1, 10)
-		eventually(t, "the log hears of it", func() bool { return w.failed.Load() != nil })
+		await.True(t, "the log hears of it", func() bool { return w.failed.Load() != nil })
 		if n := w.p.Watermark(); n != acknowledged {
 			t.Fatalf("batch %d was acknowledged by a deposed primary", n)
 		}

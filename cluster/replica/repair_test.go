@@ -17,6 +17,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // holderOf is a node that has a copy of an open segment.
@@ -27,7 +28,7 @@ func holderOf(p *Primary, id record.SegmentID) view.NodeID {
 // settled waits until all segments have their copies, and only living nodes are backups.
 func (c *cluster) settled(w *writer, copies int) {
 	c.t.Helper()
-	eventually(c.t, fmt.Sprintf("every segment has %d copies, on nodes that live", copies), func() bool {
+	await.True(c.t, fmt.Sprintf("every segment has %d copies, on nodes that live", copies), func() bool {
 		m := w.p.Metrics()
 		_, said, backups := c.book.state()
 		for _, n := range backups {
@@ -174,7 +175,7 @@ func TestANodeThatDidNotAnswerIsAskedAgainOnceItDoes(t *testing.T) {
 		t.Errorf("a silent node was asked %d times more, and each time somebody waited", n)
 	}
 	c.caller.hush("n1", false)
-	eventually(t, "n1 has answered", func() bool { return len(w.p.unheard(c.members.now().Living)) == 0 })
+	await.True(t, "n1 has answered", func() bool { return len(w.p.unheard(c.members.now().Living)) == 0 })
 	for range 20 { // One of three backups is left out each time, at random.
 		if id := w.prepare(); slices.Contains((*w.p.open.Load())[id].holders(), "n1") {
 			return
@@ -192,7 +193,7 @@ func TestAReplicaThatWasOpenedTooLateIsDroppedAgain(t *testing.T) {
 		w.prepare()
 	}
 	c.caller.late("n1", false)
-	eventually(t, "n1 has no open replica", func() bool {
+	await.True(t, "n1 has no open replica", func() bool {
 		open := 0
 		for _, l := range c.nodes["n1"].backup.Logs() {
 			open += l.Open
@@ -267,7 +268,7 @@ func TestAReplicaThatWentBadIsMadeAnew(t *testing.T) {
 	}
 	var victim view.NodeID
 	var path string
-	eventually(t, "a closed replica is on disk", func() bool {
+	await.True(t, "a closed replica is on disk", func() bool {
 		for id, n := range c.nodes {
 			if files, _ := filepath.Glob(filepath.Join(n.dir, "replicas", replicaFiles)); len(files) > 0 {
 				victim, path = id, files[0]
@@ -280,7 +281,7 @@ func TestAReplicaThatWentBadIsMadeAnew(t *testing.T) {
 	if n := c.nodes[victim].backup.Scrub(); n != 1 {
 		t.Fatalf("%d replicas are corrupt, want 1", n)
 	}
-	eventually(t, "another copy was made", func() bool { return w.p.Metrics().Copied > 0 })
+	await.True(t, "another copy was made", func() bool { return w.p.Metrics().Copied > 0 })
 	c.settled(w, 2)
 	c.checkCopies(w, 2)
 }
@@ -296,7 +297,7 @@ func TestReplicasThatANodeLostWithItsDiskAreMadeAnew(t *testing.T) {
 	for len(w.closed) < 4 {
 		w.await(h.write(10, 1000))
 	}
-	eventually(t, "all replicas are closed", func() bool {
+	await.True(t, "all replicas are closed", func() bool {
 		w.p.mu.Lock()
 		defer w.p.mu.Unlock()
 		for _, s := range w.p.books.closed {
@@ -345,7 +346,7 @@ func TestANodeThatWasStartedAgainIsLinkedAgainWhenASegmentIsOpenedThere(t *testi
 	open := func() (*stream, error) {
 		return w.p.openStream(context.Background(), g, "n1", recruiting{patience: 10 * time.Second})
 	}
-	eventually(t, "a replica is opened by another link", func() bool {
+	await.True(t, "a replica is opened by another link", func() bool {
 		s, err := open()
 		if err == nil {
 			w.p.end(s)
@@ -522,7 +523,7 @@ func TestNothingAcknowledgedIsLostWhileBackupsDieAndReturn(t *testing.T) {
 			for _, n := range down {
 				c.members.leave(n)
 			}
-			eventually(t, "writes go on", func() bool { return w.p.Watermark() > at+50 })
+			await.True(t, "writes go on", func() bool { return w.p.Watermark() > at+50 })
 		}
 		close(stop)
 		writers.Wait()

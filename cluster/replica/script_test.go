@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // TestScriptsOfFailures runs the stories in testdata/primary. Nodes are called by what they are to
@@ -53,12 +54,12 @@ func (s *story) run(d *datadriven.TestData) {
 	case "lease-ends":
 		node := s.node(d)
 		s.c.members.leave(node)
-		eventually(s.t, "the primary knows", func() bool { return s.lapsed(node) })
+		await.True(s.t, "the primary knows", func() bool { return s.lapsed(node) })
 		s.say("ok")
 	case "all-leases-end":
 		s.living = s.c.members.none()
 		for _, m := range s.living {
-			eventually(s.t, "the primary knows", func() bool { return s.lapsed(m.ID) })
+			await.True(s.t, "the primary knows", func() bool { return s.lapsed(m.ID) })
 		}
 		s.say("ok")
 	case "all-leases-begin":

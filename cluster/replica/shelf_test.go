@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // onDisk is a closed replica in a file, as fetches find it.
@@ -49,17 +49,11 @@ func TestAShelfIsEmptyAMomentAfterTheLastFetch(t *testing.T) {
 	h := onDisk(t, 1)
 	var s shelf
 	s.giveBack(s.borrow(&h, "n1"))
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	await.True(t, "no segment is kept", func() bool {
 		s.mu.Lock()
-		n := len(s.list)
-		s.mu.Unlock()
-		if n == 0 {
-			return
-		}
-		if time.Now().After(until) {
-			t.Fatalf("%d segments are still kept", n)
-		}
-	}
+		defer s.mu.Unlock()
+		return len(s.list) == 0
+	})
 }
 
 func TestAShelfKeepsFewAndNoneThatCouldNotBeRead(t *testing.T) {

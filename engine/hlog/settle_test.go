@@ -4,7 +4,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 func TestSettlingWaitsWhileOthersNeedTheCores(t *testing.T) {
@@ -26,19 +27,11 @@ func TestSettlingWaitsWhileOthersNeedTheCores(t *testing.T) {
 		defer l.mu.Unlock()
 		return s.mapping == nil && s.frame != nil
 	}
-	await(t, "settling to ask", func() bool { return asked.Load() > 2 })
+	await.True(t, "settling has asked", func() bool { return asked.Load() > 2 })
 	if settled() {
 		t.Fatal("it did not wait")
 	}
 	calm.Store(true)
-	await(t, "the segment to settle", settled)
+	await.True(t, "the segment is settled", settled)
 }
 
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for until := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("waited for %s in vain", what)
-		}
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // operation is one that the model has run.
@@ -360,7 +361,7 @@ func TestATruncationLeavesTheResultsOfOperations(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !o.Cluster && o.Policy != store.Evict { // Else there are tombstones, or nothing of it was left.
-			await(t, "what was truncated is gone", func() bool { return st.Metrics().LiveBytes < 100<<10 })
+			await.True(t, "what was truncated is gone", func() bool { return st.Metrics().LiveBytes < 100<<10 })
 		}
 		retryMany(t, "truncated", ss, ops)
 		if seen := scanned(t, ss, 0); len(seen) != 0 {
@@ -449,7 +450,7 @@ func TestResultsGoByTime(t *testing.T) {
 		if o.MemoryBytes > 0 {
 			fill(t, ss, 2000) // Cold ones go when their segment is looked at.
 		}
-		await(t, "all results are gone", func() bool { return st.Metrics().Results == 0 })
+		await.True(t, "all results are gone", func() bool { return st.Metrics().Results == 0 })
 	})
 }
 
@@ -477,7 +478,7 @@ func TestACacheThatIsFullOfResultsRefusesWritesUntilTheirTimeIsOver(t *testing.T
 		t.Fatalf("after %d operations: %v", n, ss.Err())
 	}
 	clock.Add(2000)
-	await(t, "there is room again", func() bool { return run(n) == store.OK })
+	await.True(t, "there is room again", func() bool { return run(n) == store.OK })
 }
 
 func TestAForgottenOperationIsRunAgain(t *testing.T) {

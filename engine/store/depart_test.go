@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // copying is a move whose source is written to until the end.
@@ -209,9 +209,7 @@ func TestNothingOfACopyIsRemovedByItselfAndTakesTheVersionOfWhatFollows(t *testi
 	put(ss, copied, store.Write{Value: []byte("stays")})
 	put(own, mine, soon)
 	m.e.clock.Add(20)
-	for c.st.Metrics().Expired < int64(len(mine)) {
-		time.Sleep(time.Millisecond) // What is the target's own is removed.
-	}
+	await.True(t, "what is the target's own is removed", func() bool { return c.st.Metrics().Expired >= int64(len(mine)) })
 	if err := c.st.Truncate(0); err != nil { // Nor is it removed with all that is the target's.
 		t.Fatal(err)
 	}

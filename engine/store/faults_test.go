@@ -13,6 +13,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // notes collects what a store logs.
@@ -88,7 +89,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 				}
 			}
 			dev.SetCapacity(0)
-			await(t, "writing works again", func() bool { return tryPut(ss, "again", "yes") == store.OK })
+			await.True(t, "writing works again", func() bool { return tryPut(ss, "again", "yes") == store.OK })
 			for n := range there {
 				if got := get(t, ss, 0, fmt.Sprintf("full:%d", n)); got != value {
 					t.Fatalf("afterwards key %d is %.20q", n, got)
@@ -131,7 +132,7 @@ func TestAFullDiskLetsDeletionsMakeRoom(t *testing.T) {
 	if err := st.Truncate(0); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the cleaner makes room", func() bool { return tryPut(ss, "again", "yes") == store.OK })
+	await.True(t, "the cleaner makes room", func() bool { return tryPut(ss, "again", "yes") == store.OK })
 	dev.SetCapacity(0)
 }
 
@@ -155,7 +156,7 @@ func TestAFailedSyncEndsAllWrites(t *testing.T) {
 			if err := st.Checkpoint(context.Background()); !errors.Is(err, broken) {
 				t.Fatalf("a checkpoint on a broken disk: %v", err)
 			}
-			await(t, "writes fail", func() bool { return tryPut(ss, "more", "lost") == store.Failed })
+			await.True(t, "writes fail", func() bool { return tryPut(ss, "more", "lost") == store.Failed })
 			if !errors.Is(ss.Err(), broken) || !log.mention("sync failed") {
 				t.Fatalf("the cause is not told: %v", ss.Err())
 			}

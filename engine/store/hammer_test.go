@@ -14,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // The race detector sees neither index nor log. These tests check what sessions
@@ -101,7 +102,7 @@ func disturb(t *testing.T, st *store.Store) (stop func()) {
 					t.Errorf("truncate: %v", err)
 				}
 			}
-			if !comes(func() bool { return st.Metrics().LogBytes < 8<<20 || ended.Load() }) {
+			if !await.Comes(func() bool { return st.Metrics().LogBytes < 8<<20 || ended.Load() }) {
 				t.Error("the cleaner does not catch up")
 			}
 		}

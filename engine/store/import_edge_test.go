@@ -4,9 +4,9 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // entryOf makes an entry as another log would have it.
@@ -64,11 +64,7 @@ func TestARecordThatExpiresDuringAnImportUncoversNoOlderOne(t *testing.T) {
 	st, im, w := importing(t, clock.Load)
 	w.mustImport(t, entryOf(record.Header{Type: record.TypePut, Version: 5, ExpireAt: 2000}, "k", "newer"))
 	clock.Store(3000)
-	for deadline := time.Now().Add(time.Minute); st.ix.Len() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the sweeper does not come")
-		}
-	}
+	await.True(t, "the sweeper has come", func() bool { return st.ix.Len() == 0 })
 	w.mustImport(t, entryOf(record.Header{Type: record.TypePut, Version: 4}, "k", "older"))
 	if err := im.Finish(t.Context()); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,7 +111,7 @@ func TestAClosedStoreLeavesNothingBehind(t *testing.T) {
 			for range 10 {
 				liveShortly(t, o, 500)
 			}
-			await(t, "all is given back", func() bool {
+			await.True(t, "all is given back", func() bool {
 				now := held(t)
 				return now.files-devFiles() <= before.files-inDevice && now.mappings <= before.mappings && now.goroutines <= before.goroutines
 			})
@@ -140,7 +141,7 @@ func TestAStoreOpensAndClosesAThousandTimes(t *testing.T) {
 			if got := get(t, ss, 0, "last life"); got != fmt.Sprint(n-1) {
 				t.Fatalf("life %d follows %s", n, got)
 			}
-			await(t, "the cleaner has time to come", func() bool { return st.Metrics().LogBytes < 2<<10 })
+			await.True(t, "the cleaner has time to come", func() bool { return st.Metrics().LogBytes < 2<<10 })
 		}
 		if n%10 == 9 {
 			put(t, ss, 0, "last life", fmt.Sprint(n), 0)
@@ -180,7 +181,7 @@ func TestAStoreThatDoesNotOpenLeavesNothingBehind(t *testing.T) {
 	if now := held(t); now.files > before.files || now.mappings > before.mappings {
 		t.Fatalf("%+v are held, before %+v", now, before)
 	}
-	await(t, "the last goroutine has ended", func() bool { return runtime.NumGoroutine() <= before.goroutines })
+	await.True(t, "the last goroutine has ended", func() bool { return runtime.NumGoroutine() <= before.goroutines })
 }
 
 func TestClosedSessionsAreForgotten(t *testing.T) {

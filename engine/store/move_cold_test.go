@@ -9,6 +9,7 @@ import (
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // resolve asks the source for all that it has at some places, and imports it.
@@ -238,7 +239,7 @@ func arriveCold(t *testing.T, source *store.Store, ss *store.Session) (*store.Se
 		}
 	}
 	a.Pulled(everyPlace)
-	await(t, "all was pulled", a.AllPulled)
+	await.True(t, "all was pulled", a.AllPulled)
 	return session(t, st), a, ask
 }
 

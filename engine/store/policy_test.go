@@ -9,6 +9,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // limited are stores with little memory and the given policy.
@@ -55,7 +56,7 @@ func TestAFullMemoryRefusesWritesUntilKeysAreDeleted(t *testing.T) {
 				t.Fatalf("at the limit a deletion is %v: %v", s, ss.Err())
 			}
 		}
-		await(t, "deletions make room", func() bool { return tryPut(ss, "again", value) == store.OK })
+		await.True(t, "deletions make room", func() bool { return tryPut(ss, "again", value) == store.OK })
 	})
 }
 
@@ -67,7 +68,7 @@ func TestRaisingTheLimitEndsTheRefusal(t *testing.T) {
 		for n := 0; tryPut(ss, fmt.Sprint(n), value) == store.OK; n++ {
 		}
 		st.SetMemoryLimit(2*o.MemoryBytes, store.Refuse)
-		await(t, "more memory is taken", func() bool { return tryPut(ss, "again", value) == store.OK })
+		await.True(t, "more memory is taken", func() bool { return tryPut(ss, "again", value) == store.OK })
 	})
 }
 
@@ -98,7 +99,7 @@ func TestACacheForgetsButNeverLies(t *testing.T) {
 		if found == 0 || st.Metrics().Evicted == 0 {
 			t.Fatalf("%d keys left, %d evicted", found, st.Metrics().Evicted)
 		}
-		await(t, "what is counted is there", func() bool {
+		await.True(t, "what is counted is there", func() bool {
 			n, _ := st.Count(0)
 			found = honest(t, sessions[0], keys, last)
 			return n == int64(found)
@@ -140,7 +141,7 @@ func TestAChangeOfPolicyIsHeard(t *testing.T) {
 		for n := 0; tryPut(ss, fmt.Sprint(n), value) == store.OK; n++ {
 		}
 		st.SetMemoryLimit(o.MemoryBytes, store.Evict)
-		await(t, "a cache forgets", func() bool { return tryPut(ss, "again", value) == store.OK })
+		await.True(t, "a cache forgets", func() bool { return tryPut(ss, "again", value) == store.OK })
 	})
 }
 
@@ -156,7 +157,7 @@ func TestGarbageIsBounded(t *testing.T) {
 			for n := range scale(30_000) {
 				put(t, ss, 0, fmt.Sprint(n%100), strings.Repeat("x", n%300), 0)
 			}
-			await(t, "the log shrinks to what is alive", func() bool { return st.Metrics().LogBytes < 500<<10 })
+			await.True(t, "the log shrinks to what is alive", func() bool { return st.Metrics().LogBytes < 500<<10 })
 			for n := range 100 {
 				if got := get(t, ss, 0, fmt.Sprint(n)); got == "(absent)" {
 					t.Fatalf("key %d is gone", n)
@@ -183,7 +184,7 @@ func TestTombstonesAreBounded(t *testing.T) {
 					t.Fatal(s, ss.Err())
 				}
 			}
-			await(t, "tombstones go", func() bool { return st.Metrics().LogBytes < 700<<10 })
+			await.True(t, "tombstones go", func() bool { return st.Metrics().LogBytes < 700<<10 })
 		})
 	}
 }
@@ -208,7 +209,7 @@ func TestATruncatedColdDatabaseLeavesDiskAndIndex(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			await(t, "the disk is free", func() bool {
+			await.True(t, "the disk is free", func() bool {
 				used, _, _ := dev.Usage()
 				return used < 800<<10
 			})
@@ -225,7 +226,7 @@ func TestColdRecordsThatExpiredLeaveTheDisk(t *testing.T) {
 		put(t, ss, 0, fmt.Sprint(n), strings.Repeat("x", 100), now.Load()+1000)
 	}
 	now.Add(2000)
-	await(t, "the disk is free", func() bool {
+	await.True(t, "the disk is free", func() bool {
 		used, _, _ := dev.Usage()
 		return used < 800<<10
 	})

@@ -2,21 +2,11 @@ package store
 
 import (
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
+	"github.com/ostrodb/ostro/internal/await"
 )
-
-// eventually waits for what the background brings about.
-func eventually(t *testing.T, what string, met func() bool) {
-	t.Helper()
-	for late := time.Now().Add(time.Minute); !met(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("gave up waiting: %s", what)
-		}
-	}
-}
 
 func TestARelocatedRecordIsShownWhileItsNewPlaceIsNotCopied(t *testing.T) {
 	copies := hlogtest.New(t, 1)
@@ -27,10 +17,10 @@ func TestARelocatedRecordIsShownWhileItsNewPlaceIsNotCopied(t *testing.T) {
 	for i := range b.ss {
 		b.ss[i] = b.session()
 	}
-	eventually(t, "segments are ready", func() bool { return b.st.log.Spares() > 0 && b.st.log.HasReserve() })
+	await.True(t, "segments are ready", func() bool { return b.st.log.Spares() > 0 && b.st.log.HasReserve() })
 	b.put(0, "k", "v", true)
 	seg := b.retire(0)
-	eventually(t, "it is copied", func() bool { return b.st.log.AtRest(seg) })
+	await.True(t, "it is copied", func() bool { return b.st.log.AtRest(seg) })
 	b.put(0, "other", "v", true)
 
 	copies.Hold()
@@ -56,10 +46,10 @@ func TestARelocatedRecordIsShownWhileItsNewPlaceIsNotCopied(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.st.buryCondemned()
-	eventually(t, "a drop has ended", func() bool { return !b.st.dropping.busy.Load() })
+	await.True(t, "a drop has ended", func() bool { return !b.st.dropping.busy.Load() })
 	if !copies.Has(seg.ID) || b.st.log.ByID(seg.ID) != seg {
 		t.Error("the copies dropped a segment whose records they have nowhere else")
 	}
 	copies.Flow()
-	eventually(t, "the segment goes", func() bool { return !copies.Has(seg.ID) && b.st.log.ByID(seg.ID) == nil })
+	await.True(t, "the segment goes", func() bool { return !copies.Has(seg.ID) && b.st.log.ByID(seg.ID) == nil })
 }

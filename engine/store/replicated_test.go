@@ -15,6 +15,7 @@ import (
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // replicated opens a store with copies elsewhere, and as many sessions on heads
@@ -159,7 +160,7 @@ func TestOnlyThoseAreWokenWhoseBatchIsCopied(t *testing.T) {
 	_, copies, ss := replicated(t, store.Options{})
 	for n, ss := range ss {
 		warm := putSealed(t, ss, fmt.Sprint("warm", n), "up")
-		await(t, "it is copied", func() bool { return ss.Durable(warm) })
+		await.True(t, "it is copied", func() bool { return ss.Durable(warm) })
 	}
 	var woken [2]atomic.Int64
 	for i := range woken {
@@ -177,7 +178,7 @@ func TestOnlyThoseAreWokenWhoseBatchIsCopied(t *testing.T) {
 		t.Fatalf("woken %d and %d times, want 1 and 0", woken[0].Load(), woken[1].Load())
 	}
 	copies.Flow()
-	await(t, "the other is woken", func() bool { return woken[1].Load() == 1 })
+	await.True(t, "the other is woken", func() bool { return woken[1].Load() == 1 })
 }
 
 func TestAWriteWithoutRoomElsewhereWaitsAndHoldsUpNobody(t *testing.T) {
@@ -212,7 +213,7 @@ func TestAWriteWithoutRoomElsewhereWaitsAndHoldsUpNobody(t *testing.T) {
 		t.Fatal("there is room, though none can be opened")
 	}
 	copies.RefuseOpens(0)
-	await(t, "the write may go on", ready.Load)
+	await.True(t, "the write may go on", ready.Load)
 	ss[0].Resume(fetch)
 	if s := write(n); s != store.OK {
 		t.Fatal(s, ss[0].Err())
@@ -244,7 +245,7 @@ func TestStandingCopiesStopWritesWhenMemoryIsFullAndLoseNone(t *testing.T) {
 	var ready atomic.Bool
 	fetch.Start(func() { ready.Store(true) })
 	copies.Flow()
-	await(t, "the write may go on", ready.Load)
+	await.True(t, "the write may go on", ready.Load)
 	for i := range n - 1 {
 		if got := get(t, ss[1], 0, fmt.Sprintf("key:%d", i)); got != value {
 			t.Fatalf("key %d is %.20q", i, got)
@@ -333,7 +334,7 @@ func TestACleanedSegmentStaysUntilItsCopiesAreDropped(t *testing.T) {
 		}
 	}
 	churn(400)
-	await(t, "segments are cleaned", func() bool { return st.Metrics().RelocatedBytes > 0 || st.Metrics().LogBytes > 40*4096 })
+	await.True(t, "segments are cleaned", func() bool { return st.Metrics().RelocatedBytes > 0 || st.Metrics().LogBytes > 40*4096 })
 	files := func() int {
 		ids, err := dev.List()
 		if err != nil {
@@ -345,7 +346,7 @@ func TestACleanedSegmentStaysUntilItsCopiesAreDropped(t *testing.T) {
 		t.Fatalf("%d files are left of 50, %d were cleaned away", n, st.Metrics().CleanedSegments)
 	}
 	copies.RefuseDrops(0)
-	await(t, "the files go", func() bool { return files() < 35 })
+	await.True(t, "the files go", func() bool { return files() < 35 })
 	if st.Metrics().CleanedSegments == 0 || copies.Dropped() == 0 {
 		t.Fatal("nothing was dropped")
 	}
@@ -357,12 +358,12 @@ func TestCopiesOfCleanedSegmentsStayWhileSomebodyReadsThem(t *testing.T) {
 	for i := range 400 {
 		putSealed(t, ss[0], fmt.Sprint("key:", i%5), strings.Repeat("x", 500))
 	}
-	await(t, "segments are cleaned", func() bool { return st.Metrics().RelocatedBytes > 0 || st.Metrics().LogBytes > 40*4096 })
+	await.True(t, "segments are cleaned", func() bool { return st.Metrics().RelocatedBytes > 0 || st.Metrics().LogBytes > 40*4096 })
 	if n := copies.Dropped(); n != 0 || st.Metrics().CleanedSegments != 0 {
 		t.Fatalf("%d copies were dropped, and %d segments", n, st.Metrics().CleanedSegments)
 	}
 	st.Keep(false)
-	await(t, "the copies go", func() bool { return copies.Dropped() > 20 })
+	await.True(t, "the copies go", func() bool { return copies.Dropped() > 20 })
 }
 
 func TestNoIDIsGivenToTwoSegments(t *testing.T) {
@@ -512,7 +513,7 @@ func TestAFullDiskRefusesCopiedWritesAndLosesNothing(t *testing.T) {
 		t.Fatalf("on a full disk: %v, %v", s, ss[0].Err())
 	}
 	dev.SetCapacity(0)
-	await(t, "writing works again", func() bool { return tryPut(ss[0], "again", "yes") == store.OK })
+	await.True(t, "writing works again", func() bool { return tryPut(ss[0], "again", "yes") == store.OK })
 	for n := range there {
 		if got := get(t, ss[0], 0, fmt.Sprintf("full:%d", n)); got != value {
 			t.Fatalf("afterwards key %d is %.20q", n, got)
@@ -525,7 +526,7 @@ func TestWhatIsToFollowGuardsWaitsForAllOfThem(t *testing.T) {
 	one, other := session(t, st), session(t, st)
 	var ran atomic.Int64
 	st.AfterGuards(func() { ran.Add(1) })
-	await(t, "it runs while nobody is inside", func() bool { return ran.Load() == 1 })
+	await.True(t, "it runs while nobody is inside", func() bool { return ran.Load() == 1 })
 	one.Begin()
 	other.Begin()
 	st.AfterGuards(func() { ran.Add(1) })
@@ -535,7 +536,7 @@ func TestWhatIsToFollowGuardsWaitsForAllOfThem(t *testing.T) {
 		t.Fatal("it ran while a session was inside")
 	}
 	other.End()
-	await(t, "it runs when all have passed", func() bool { return ran.Load() == 2 })
+	await.True(t, "it runs when all have passed", func() bool { return ran.Load() == 2 })
 	one.End()
 }
 
@@ -588,7 +589,7 @@ func TestWhatACommandDidBeforeItHadToWaitCountsForItsReply(t *testing.T) {
 	fetch := ss[0].TakeFetch()
 	var ready atomic.Bool
 	fetch.Start(func() { ready.Store(true) })
-	await(t, "the fetch ends", ready.Load)
+	await.True(t, "the fetch ends", ready.Load)
 	if _, other := getSealed(t, ss[0], "old"); !ss[0].Durable(other) {
 		t.Error("another command waits, too")
 	}

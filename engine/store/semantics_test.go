@@ -11,6 +11,7 @@ import (
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // put writes a value, or fails the test.
@@ -132,7 +133,7 @@ func deleteIt(t *testing.T, _ *store.Store, ss *store.Session, _ *atomic.Int64) 
 // expireIt lets the sweeper take the key away.
 func expireIt(t *testing.T, st *store.Store, _ *store.Session, now *atomic.Int64) {
 	now.Add(100)
-	await(t, "the sweeper comes", func() bool {
+	await.True(t, "the sweeper comes", func() bool {
 		keys, _ := st.Count(0)
 		return keys == 0
 	})
@@ -163,7 +164,7 @@ func TestExpiredKeysAreGoneForReadersAndSweptAway(t *testing.T) {
 		if s := remove(t, ss, 0, "brief:2"); s != store.NotFound {
 			t.Fatalf("deleting an expired key: %v", s)
 		}
-		await(t, "the sweeper has been everywhere", func() bool {
+		await.True(t, "the sweeper has been everywhere", func() bool {
 			keys, expires := st.Count(0)
 			return keys == 200 && expires == 100
 		})
@@ -538,7 +539,7 @@ func TestAVeryLargeValueIsKept(t *testing.T) {
 				t.Fatalf("%d bytes came back of %d", len(got), len(value))
 			}
 			put(t, ss, 0, "large", "small", 0)
-			await(t, "its memory comes back", func() bool { return st.Metrics().LiveBytes < 1<<20 })
+			await.True(t, "its memory comes back", func() bool { return st.Metrics().LiveBytes < 1<<20 })
 		})
 	}
 }

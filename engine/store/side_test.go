@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // bringing is a session beside the others, and its side.
@@ -147,7 +148,7 @@ func TestASideThatCannotBeCopiedSaysWhyAndIsTriedAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.side.Close(ctx) }()
-	await(t, "it is refused", func() bool { return copies.RefusedAdopts() > 3 })
+	await.True(t, "it is refused", func() bool { return copies.RefusedAdopts() > 3 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) || !strings.Contains(fmt.Sprint(err), "refused for a while") {
 		t.Fatalf("the end of a side that cannot be copied: %v", err)
@@ -210,7 +211,7 @@ func TestASideIsNotOverBeforeWhatReplacedItsRecordsIsCopied(t *testing.T) {
 	b.ss.Close()
 	done := make(chan error, 1)
 	go func() { done <- b.side.Close(context.Background()) }()
-	await(t, "it is closed", func() bool { return b.side.Pending() > 0 })
+	await.True(t, "it is closed", func() bool { return b.side.Pending() > 0 })
 	for range 1000 { // It has every chance to be wrong.
 		select {
 		case err := <-done:
@@ -546,7 +547,7 @@ func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, next *hlogt
 		}
 		had := h.copies.Adopted()
 		h.copies.Flow()
-		await(h.t, "something is adopted", func() bool { return h.copies.Adopted() > had || h.t.Failed() })
+		await.True(h.t, "something is adopted", func() bool { return h.copies.Adopted() > had || h.t.Failed() })
 		h.copies.Check()
 		name, clone, f := h.die(rng)
 		h.verify(fmt.Sprintf("%s, life %d, clone %d", name, life, n), clone, f)

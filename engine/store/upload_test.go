@@ -4,26 +4,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
-
-// eventually waits for a condition that background work brings about.
-func eventually(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !f() {
-		select {
-		case <-deadline:
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
-}
 
 func TestColdSegmentsAreReadFromTheBlobTier(t *testing.T) {
 	const keys = 20000
@@ -45,7 +30,7 @@ func TestColdSegmentsAreReadFromTheBlobTier(t *testing.T) {
 			t.Fatal(s, ss.Err())
 		}
 	}
-	eventually(t, "cold segments are in the blob tier only", func() bool {
+	await.True(t, "cold segments are in the blob tier only", func() bool {
 		m := st.Metrics()
 		return m.SegmentsOnBlob > 0 && m.SegmentsOnDisk < m.SegmentsOnBlob
 	})

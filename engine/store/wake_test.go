@@ -11,6 +11,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // gated opens segments only when the test lets it.
@@ -79,7 +80,7 @@ func TestAWriteThatWaitsForASegmentIsWokenWhenOneIsOpenElsewhere(t *testing.T) {
 	woken := make(chan struct{})
 	b.st.cleaning.Lock() // The maintenance waits for it in each of its rounds.
 	fetch.Start(func() { close(woken) })
-	eventually(t, "the write waits, and the maintenance stands still", func() bool {
+	await.True(t, "the write waits, and the maintenance stands still", func() bool {
 		return stands("[select", "(*Store).awaitRoom") && stands("[sync.Mutex.Lock", "(*Store).buryCondemned")
 	})
 	close(copies.gate) // From here on all are opened.

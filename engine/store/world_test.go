@@ -11,11 +11,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // A world is a store, sessions that write to it, and a memory of what they
@@ -152,7 +152,7 @@ func (w *world) meanwhile(f func()) {
 // pace holds a session back while the cleaner is far behind: a handful of keys
 // is alive in all this.
 func pace(t testing.TB, d *device.Memory, most int, stop *atomic.Bool) {
-	if !comes(func() bool {
+	if !await.Comes(func() bool {
 		used, _, _ := d.Usage()
 		return used < int64(most) || stop.Load()
 	}) {
@@ -464,29 +464,6 @@ func scanned(t judge, ss *store.Session, db int) map[string]int {
 			return seen
 		}
 	}
-}
-
-// await waits for a condition that the background brings about.
-func await(t testing.TB, what string, met func() bool) {
-	t.Helper()
-	if !comes(met) {
-		t.Fatalf("gave up waiting: %s", what)
-	}
-}
-
-// comes waits for a condition, but not for ever.
-func comes(met func() bool) bool {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	late := time.After(time.Minute)
-	for !met() {
-		select {
-		case <-tick.C:
-		case <-late:
-			return false
-		}
-	}
-	return true
 }
 
 func u64(n uint64) []byte { return binary.LittleEndian.AppendUint64(nil, n) }

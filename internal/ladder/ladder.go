@@ -29,6 +29,7 @@ var Rungs = []string{
 	"internal/prefetch",
 	"internal/fence",
 	"internal/port",
+	"internal/await",
 	"internal/whole",
 
 	"engine/record",

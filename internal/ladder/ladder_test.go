@@ -2,6 +2,7 @@ package ladder
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -13,6 +14,22 @@ func TestEveryPackageImportsOnlyWhatStandsBeforeIt(t *testing.T) {
 	}
 	for _, f := range faults {
 		t.Error(f)
+	}
+}
+
+func TestTheDocsListEveryRungInOrder(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(doc), "## The rungs")
+	for _, rung := range Rungs {
+		name := "`" + rung + "`"
+		_, after, found := strings.Cut(rest, name)
+		if !found {
+			t.Fatalf("docs/architecture.md lacks %s, or has it at another place", rung)
+		}
+		rest = after
 	}
 }
 

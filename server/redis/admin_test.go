@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -30,7 +31,7 @@ func TestCheckpointsAreTakenOnRequest(t *testing.T) {
 		{"GET a", "$1 1"},
 		{"BGSAVE SCHEDULE", "+Background saving started"},
 	}...)
-	eventually(t, "the second checkpoint is there", func() bool {
+	await.True(t, "the second checkpoint is there", func() bool {
 		info := ask(t, c, "info", "persistence")
 		return strings.Contains(info, "rdb_bgsave_in_progress:0") && strings.Contains(info, "rdb_saves:2")
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -19,7 +20,7 @@ func TestASaturatedLoopGetsHelpOnlyWhileProcessorsAreIdle(t *testing.T) {
 	wantLoops(t, srv, 1)
 	srv.PretendLoad(1, 1)
 	wantLoops(t, srv, 2)
-	eventually(t, "half of the connections are there", func() bool {
+	await.True(t, "half of the connections are there", func() bool {
 		m := srv.Metrics()
 		return m.Loops[0].Clients == 5 && m.Loops[1].Clients == 5
 	})
@@ -40,7 +41,7 @@ func TestALoopThatIsNotNeededGivesItsConnectionsBack(t *testing.T) {
 
 	srv.PretendCalm()
 	wantLoops(t, srv, 1)
-	eventually(t, "all connections are back", func() bool {
+	await.True(t, "all connections are back", func() bool {
 		pingAll(t, conns)
 		return srv.Metrics().Loops[0].Clients == 10
 	})

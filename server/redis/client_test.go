@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -32,7 +33,7 @@ func TestClientsCanBeKilledByIDAndAddress(t *testing.T) {
 			t.Errorf("a killed client was told %q", r.raw)
 		}
 	}
-	eventually(t, "both clients are gone", func() bool {
+	await.True(t, "both clients are gone", func() bool {
 		r, err := killer.do("client", "list")
 		if err != nil {
 			t.Fatal(err)

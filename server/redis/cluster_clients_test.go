@@ -17,6 +17,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -118,7 +119,7 @@ func TestNoWriteIsLostWhileOwnershipChanges(t *testing.T) {
 		from := tw.owner(key)
 		before := counts[0].Load()
 		tw.move(slotRanges(key), from, (from+1+r.IntN(2))%3)
-		eventually(t, "writers go on", func() bool { return counts[0].Load() > before || t.Failed() })
+		await.True(t, "writers go on", func() bool { return counts[0].Load() > before || t.Failed() })
 	}
 	stop.Store(true)
 	wg.Wait()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -27,7 +28,7 @@ func (tw *town) recovered(node int) {
 // waits waits until a node has so many connections whose input was put aside.
 func (n *townNode) waits(t *testing.T, count int) {
 	t.Helper()
-	eventually(t, fmt.Sprint(count, " clients wait"), func() bool { return n.srv.HeldBuffers() >= count })
+	await.True(t, fmt.Sprint(count, " clients wait"), func() bool { return n.srv.HeldBuffers() >= count })
 }
 
 func TestCommandsWaitForARangeThatIsBeingRecovered(t *testing.T) {
@@ -141,7 +142,7 @@ func TestANodeWithoutALeaseExecutesNothing(t *testing.T) {
 	ask(t, c, "set", key, "before")
 	tw.nodes[0].dead.Store(true)
 	// What the loop believes may be a moment old: then it executes, and closes.
-	eventually(t, "commands are refused", func() bool {
+	await.True(t, "commands are refused", func() bool {
 		c := tw.dial(0)
 		r, err := c.do("set", key, "after")
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/server/redis"
 )
@@ -44,7 +45,7 @@ func startRedis(t testing.TB) (addr string) {
 		_ = cmd.Process.Kill() // It may have ended by itself.
 		_ = cmd.Wait()         // It was killed.
 	})
-	eventually(t, "redis-server answers on "+own.Addr(), func() bool {
+	await.True(t, "redis-server answers on "+own.Addr(), func() bool {
 		c, err := net.Dial("tcp", own.Addr())
 		if err == nil {
 			_ = c.Close() // It was only a try.

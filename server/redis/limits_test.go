@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -23,7 +24,7 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a client has left", func() bool { return srv.Metrics().Clients == 1 })
+	await.True(t, "a client has left", func() bool { return srv.Metrics().Clients == 1 })
 	c := dial(t, "tcp", addr)
 	sendTo(t, c, bulk("PING"))
 	expect(t, c, "+PONG\r\n")
@@ -83,8 +84,8 @@ func TestAClientThatDoesNotReadIsClosedAtTheHardLimit(t *testing.T) {
 	sendTo(t, c, bulk("SET", "k", strings.Repeat("x", 1<<20)))
 	expect(t, c, "+OK\r\n")
 	sendTo(t, c, strings.Repeat(bulk("GET", "k"), 100))
-	eventually(t, "the client is closed", func() bool { return srv.Metrics().OutputLimitClosed == 1 })
-	eventually(t, "it is forgotten", func() bool { return srv.Metrics().Clients == 0 })
+	await.True(t, "the client is closed", func() bool { return srv.Metrics().OutputLimitClosed == 1 })
+	await.True(t, "it is forgotten", func() bool { return srv.Metrics().Clients == 0 })
 }
 
 func TestAClientThatDoesNotReadIsClosedSomeTimeAfterTheSoftLimit(t *testing.T) {
@@ -94,7 +95,7 @@ func TestAClientThatDoesNotReadIsClosedSomeTimeAfterTheSoftLimit(t *testing.T) {
 	sendTo(t, c, bulk("SET", "k", strings.Repeat("x", 1<<20)))
 	expect(t, c, "+OK\r\n")
 	sendTo(t, c, strings.Repeat(bulk("GET", "k"), 50))
-	eventually(t, "the client is closed", func() bool { return srv.Metrics().OutputLimitClosed == 1 })
+	await.True(t, "the client is closed", func() bool { return srv.Metrics().OutputLimitClosed == 1 })
 }
 
 func TestAClientThatSendsTooMuchIsClosed(t *testing.T) {

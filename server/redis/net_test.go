@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
@@ -282,7 +283,7 @@ func TestManyConnectionsComeAndGo(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "all clients are gone", func() bool { return srv.Metrics().Clients == 0 })
+	await.True(t, "all clients are gone", func() bool { return srv.Metrics().Clients == 0 })
 	if m := srv.Metrics(); m.ConnectionsAccepted != 1000 || m.Commands != 1000 {
 		t.Fatalf("%+v", m)
 	}
@@ -299,7 +300,7 @@ func TestIdleConnectionsHoldNoBuffers(t *testing.T) {
 	}
 	sendTo(t, partial, bulk("PING"), "*1\r\n$4\r\nPI")
 	expect(t, partial, "+PONG\r\n")
-	eventually(t, "only the partial command is held", func() bool { return srv.HeldBuffers() == 1 })
+	await.True(t, "only the partial command is held", func() bool { return srv.HeldBuffers() == 1 })
 }
 
 func TestUnixSockets(t *testing.T) {
@@ -430,17 +431,3 @@ func newTenants(t testing.TB, st *store.Store) *tenant.Registry {
 	return r
 }
 
-// eventually waits until a condition holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(patience)
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
 )
@@ -147,7 +148,7 @@ func TestWhoWaitsForOtherNodesIsInFlight(t *testing.T) {
 	}
 	releases := []func(){tw.nodes[1].srv.HoldLoop(0), tw.nodes[1].srv.HoldLoop(1)}
 	must(t, first.sendAll([][]string{{"incr", key}, {"incr", key}}))
-	eventually(t, "it is under way", func() bool { return tw.nodes[0].srv.Flying() == 1 })
+	await.True(t, "it is under way", func() bool { return tw.nodes[0].srv.Flying() == 1 })
 	says(t, second, "QUOTA tenant anna has reached its limit of 1 operations that wait", "get", key)
 	says(t, second, "QUOTA tenant anna has reached its limit of 1 operations that wait", "watch", key)
 	says(t, second, "", "get", tw.keyOf(0, 0))
@@ -165,7 +166,7 @@ func TestWhoWaitsForOtherNodesIsInFlight(t *testing.T) {
 	}
 	must(t, first.sendAll([][]string{{"incr", key}}))
 	must(t, first.conn.Close()) // What a client that leaves has counted is given back.
-	eventually(t, "others may wait again", func() bool {
+	await.True(t, "others may wait again", func() bool {
 		r := mustDo(t, second, "get", key)
 		return r.kind == '$'
 	})
@@ -183,7 +184,7 @@ func TestLinksOfTenantsThatAreIdleAreClosed(t *testing.T) {
 		t.Fatalf("%d links", n)
 	}
 	srv.AgeLinks(60_000)
-	eventually(t, "the tenant's link is closed", func() bool {
+	await.True(t, "the tenant's link is closed", func() bool {
 		says(t, operator, "one", "get", key)
 		return srv.LinksTo("n2") == 1
 	})

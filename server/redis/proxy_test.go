@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -299,7 +300,7 @@ func TestAProxyLosesNothingWhileOwnershipChanges(t *testing.T) {
 		from := tw.owner(key)
 		tw.move(slotRanges(key), from, (from+1+r.IntN(2))%3)
 		before := rounds.Load()
-		eventually(t, "writers go on", func() bool { return rounds.Load() > before+1 || t.Failed() })
+		await.True(t, "writers go on", func() bool { return rounds.Load() > before+1 || t.Failed() })
 	}
 	stop.Store(true)
 	wg.Wait()
@@ -347,7 +348,7 @@ func TestAProxySurvivesTheDeathOfAnOwner(t *testing.T) {
 	}
 	must(t, reader.send("get", key))
 	must(t, writer.send("set", key, "1"))
-	eventually(t, "both have left", func() bool { return tw.nodes[0].srv.Flying() == 2 && tw.nodes[0].srv.AllSent() })
+	await.True(t, "both have left", func() bool { return tw.nodes[0].srv.Flying() == 2 && tw.nodes[0].srv.AllSent() })
 	tw.nodes[1].dead.Store(true)
 	tw.publish(func() {
 		m, _, err := tw.m.Recover("n2", "n1", "n3")
@@ -578,7 +579,7 @@ func TestAProxyKeepsOrderAndPromisesWhenLinksBreak(t *testing.T) {
 				ask(t, killer, "client", "kill", "id", id)
 			}
 		}
-		eventually(t, "writers go on", func() bool { return rounds.Load() > before+2 || t.Failed() })
+		await.True(t, "writers go on", func() bool { return rounds.Load() > before+2 || t.Failed() })
 	}
 	stop.Store(true)
 	wg.Wait()
@@ -604,7 +605,7 @@ func TestAProxyDoesNotWaitForANodeWithoutALease(t *testing.T) {
 	tw.publish(func() {})
 	c := tw.dial(0)
 	must(t, c.send("set", key, "1"))
-	eventually(t, "it is under way", func() bool { return tw.nodes[0].srv.Flying() == 1 })
+	await.True(t, "it is under way", func() bool { return tw.nodes[0].srv.Flying() == 1 })
 	tw.give(tw.m.Ranges("n2"), "n3")
 	if r, err := c.receive(); err != nil || r.text != "OK" {
 		t.Fatalf("%+v, %v", r, err)

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"testing"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -24,7 +25,7 @@ func TestRepliesAreTimedFromWhenTheirCommandWasRead(t *testing.T) {
 	for range prompt {
 		ask(t, c, "set", key, "1")
 	}
-	eventually(t, "all are counted", func() bool { count, _ := n.replies(); return count == prompt })
+	await.True(t, "all are counted", func() bool { count, _ := n.replies(); return count == prompt })
 	// One that waits for its range counts once, with the time that it waited.
 	tw.recovers(0, key)
 	must(t, c.send("get", key))
@@ -36,5 +37,5 @@ func TestRepliesAreTimedFromWhenTheirCommandWasRead(t *testing.T) {
 	if r, err := c.receive(); err != nil || r.text != "1" {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	eventually(t, "the late one is counted", func() bool { count, _ := n.replies(); return count == prompt+1 })
+	await.True(t, "the late one is counted", func() bool { count, _ := n.replies(); return count == prompt+1 })
 }

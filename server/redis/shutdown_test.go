@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -81,7 +82,7 @@ func TestShutdownDoesNotWaitForeverForAClientThatReadsNothing(t *testing.T) {
 	sendTo(t, c, bulk("SET", "k", strings.Repeat("x", 1<<20)))
 	expect(t, c, "+OK\r\n")
 	sendTo(t, c, strings.Repeat(bulk("GET", "k"), 50))
-	eventually(t, "all is executed", func() bool { return srv.Metrics().Commands == 51 })
+	await.True(t, "all is executed", func() bool { return srv.Metrics().Commands == 51 })
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	if err := srv.Shutdown(ctx); err == nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
 )
@@ -237,7 +238,7 @@ func TestTheOperatorSeesWhatTenantsUse(t *testing.T) {
 		says(t, anna, "OK", "set", "k", "v")
 	}
 	var all []tenant.Usage
-	eventually(t, "anna's account has her commands", func() bool {
+	await.True(t, "anna's account has her commands", func() bool {
 		r, err := operator.do("tenant", "list")
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -100,7 +101,7 @@ func TestTLSClientsAreServedLikeOthers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	eventually(t, "all clients are gone", func() bool { return srv.Metrics().Clients == 0 })
+	await.True(t, "all clients are gone", func() bool { return srv.Metrics().Clients == 0 })
 }
 
 func TestTLSClientsMustShowACertificateWhenAsked(t *testing.T) {
@@ -135,7 +136,7 @@ func TestATLSClientThatReadsNothingHoldsUpNobodyElse(t *testing.T) {
 	if err := slow.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is gone", func() bool { return srv.Metrics().Clients == 1 })
+	await.True(t, "it is gone", func() bool { return srv.Metrics().Clients == 1 })
 }
 
 func TestATLSClientMaySendAndEndAtOnce(t *testing.T) {
@@ -150,7 +151,7 @@ func TestATLSClientMaySendAndEndAtOnce(t *testing.T) {
 		if err := c.CloseWrite(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the loop is told of input and of its end", func() bool { return srv.Posted(0) >= min(1+gets, 2) })
+		await.True(t, "the loop is told of input and of its end", func() bool { return srv.Posted(0) >= min(1+gets, 2) })
 		release()
 		if got, want := expectEnd(t, c), strings.Repeat("$5\r\nvalue\r\n", gets); got != want {
 			t.Fatalf("%d requests: got %d bytes, want %d", gets, len(got), len(want))

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -79,6 +80,6 @@ func TestAClientThatVanishesWithRequestsUnderWayIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		release()
-		eventually(t, "the client is gone", func() bool { return srv.Metrics().Clients == 0 })
+		await.True(t, "the client is gone", func() bool { return srv.Metrics().Clients == 0 })
 	}
 }

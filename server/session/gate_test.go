@@ -15,18 +15,9 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/session"
 )
-
-// until waits for a condition.
-func until(t testing.TB, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited for a minute: %s", what)
-		}
-	}
-}
 
 // TestNobodyExecutesInAViewThatIsOver moves ranges to and fro under load. A merge function of
 // each node's own checks that the key is the node's, which is so by the node's view until a cut
@@ -182,7 +173,7 @@ func TestOperationsOnArrivingRecordsWaitAndOthersDoNot(t *testing.T) {
 		}
 		multi <- err
 	}()
-	until(t, "the operations wait", func() bool { return w.nodes["a"].srv.Metrics().Waited >= 2 })
+	await.True(t, "the operations wait", func() bool { return w.nodes["a"].srv.Metrics().Waited >= 2 })
 	select {
 	case <-waits[0].Done():
 		t.Fatal("the put did not wait for its records")
@@ -208,7 +199,7 @@ func TestAnOperationThatWaitedMovesWithItsRange(t *testing.T) {
 	w.show("a", view.RangesOf(view.Whole))
 	c := dial(t, w.seeds(), client.Options{})
 	f := c.Put(t.Context(), 0, []byte("k"), []byte("v"))
-	until(t, "the put waits", func() bool { return w.nodes["a"].srv.Metrics().Waited == 1 })
+	await.True(t, "the put waits", func() bool { return w.nodes["a"].srv.Metrics().Waited == 1 })
 	w.move(view.RangesOf(view.Whole), "b")
 	if _, err := f.Wait(); err != nil {
 		t.Fatal(err)
@@ -216,7 +207,7 @@ func TestAnOperationThatWaitedMovesWithItsRange(t *testing.T) {
 	if m := w.nodes["a"].srv.Metrics(); m.Moved != 1 {
 		t.Fatalf("%+v", m)
 	}
-	until(t, "nothing waits any more", func() bool { return w.nodes["a"].srv.Metrics().Waiting == 0 })
+	await.True(t, "nothing waits any more", func() bool { return w.nodes["a"].srv.Metrics().Waiting == 0 })
 }
 
 func TestAnOperationWaitsOnlySoLong(t *testing.T) {

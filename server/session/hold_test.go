@@ -13,6 +13,7 @@ import (
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/session"
 )
 
@@ -34,7 +35,7 @@ func TestNoResultLeavesBeforeItsCopiesAreThere(t *testing.T) {
 		for i := range 100 {
 			futures = append(futures, c.Put(t.Context(), 0, fmt.Append(nil, "k", i), []byte("v")))
 		}
-		until(t, "results are held", func() bool { return srv.Metrics().Held > held })
+		await.True(t, "results are held", func() bool { return srv.Metrics().Held > held })
 		for i, f := range futures {
 			select {
 			case <-f.Done():
@@ -62,7 +63,7 @@ func TestALeaseThatEndsWhileResultsAreHeldEndsTheSession(t *testing.T) {
 	defer copies.Flow()
 	held := srv.Metrics().Held
 	f := c.Put(t.Context(), 0, []byte("k"), []byte("v"))
-	until(t, "results are held", func() bool { return srv.Metrics().Held > held })
+	await.True(t, "results are held", func() bool { return srv.Metrics().Held > held })
 	gate.die()
 	if _, err := f.Wait(); !errors.Is(err, client.ErrUnknownOutcome) {
 		t.Fatalf("the put was answered: %v", err)
@@ -154,7 +155,7 @@ func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 	copies.Hold()
 	held := srv.Metrics().Held
 	f := c.Put(t.Context(), 0, []byte("k"), []byte("v"))
-	until(t, "results are held", func() bool { return srv.Metrics().Held > held })
+	await.True(t, "results are held", func() bool { return srv.Metrics().Held > held })
 	var stopped sync.WaitGroup
 	stopped.Go(func() { stop(t, srv) })
 	select {
@@ -196,7 +197,7 @@ func TestShutdownCutsWhoDoesNotEndInTime(t *testing.T) {
 	if _, err := ours.Write(putFrame(1, "k", "v")); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "results are held", func() bool { return srv.Metrics().Held > 0 })
+	await.True(t, "results are held", func() bool { return srv.Metrics().Held > 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := srv.Shutdown(ctx); !errors.Is(err, context.Canceled) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/tenant/extension"
 	"github.com/ostrodb/ostro/tenant/extension/local"
 	"github.com/ostrodb/ostro/tenant/library/librarytest"
@@ -233,11 +234,7 @@ func TestWhatADeletedTenantHadIsTakenAway(t *testing.T) {
 	install(t, l.Shelf(nil), "a", librarytest.Module("y", "hello"))
 	gone.Store(true)
 	close(changed)
-	for deadline := time.Now().Add(time.Minute); codeFiles(t, dir) != 1; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("it is still there")
-		}
-	}
+	await.True(t, "its code is gone", func() bool { return codeFiles(t, dir) == 1 })
 	mustCall(t, l.Shelf(nil), "hello", "y")
 }
 

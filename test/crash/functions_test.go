@@ -12,6 +12,7 @@ import (
 	"time"
 
 	native "github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/test/harness"
 )
@@ -56,8 +57,8 @@ func TestEveryCallCountsOnceHoweverOftenTheServerIsKilled(t *testing.T) {
 		})
 	}
 	for range kills {
-		for want := total.Load() + each; total.Load() < want && !t.Failed(); time.Sleep(time.Millisecond) {
-		}
+		want := total.Load() + each
+		await.True(t, "more was called", func() bool { return total.Load() >= want || t.Failed() })
 		s.Kill()
 		s = launch()
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/server/session"
 	"github.com/ostrodb/ostro/test/linearize"
@@ -112,9 +113,7 @@ func TestWhatClientsWereToldHasOneOrderThoughConnectionsAndTheServerDie(t *testi
 		})
 	}
 	for i := range restarts {
-		for progress.Load() < int64(clients*callers*steps*(i+1)/(restarts+1)) {
-			time.Sleep(time.Millisecond)
-		}
+		await.True(t, "clients have done their share", func() bool { return progress.Load() >= int64(clients*callers*steps*(i+1)/(restarts+1)) })
 		p.stop()
 		p.start()
 	}
