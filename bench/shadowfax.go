@@ -47,8 +47,13 @@ type shadowfaxFlags struct {
 	cold     []string
 }
 
-// shadowParts are the parts of the experiment, in their order.
-var shadowParts = []string{"sessions", "ownership", "memory", "scaleout", "compaction"}
+var shadowParts = parts[*shadow]{
+	{"sessions", (*shadow).measureSessions},
+	{"ownership", (*shadow).measureOwnership},
+	{"memory", (*shadow).measureMemory},
+	{"scaleout", (*shadow).measureScaleout},
+	{"compaction", (*shadow).measureCompaction},
+}
 
 func shadowfaxCommand() *cobra.Command {
 	f := shadowfaxFlags{records: 400e3}
@@ -81,7 +86,7 @@ Every part starts its own servers, and ends them.`,
 	f.commonFlags.add(cmd)
 	f.addOstro(cmd)
 	fl := cmd.Flags()
-	fl.StringSliceVar(&f.parts, "parts", shadowParts, "what to measure")
+	fl.StringSliceVar(&f.parts, "parts", shadowParts.names(), "what to measure")
 	fl.Var(&f.records, "records", "records of the server or node")
 	fl.IntVar(&f.value, "value", 256, "bytes of a value; keys have 30")
 	fl.DurationVar(&f.duration, "duration", 500*time.Millisecond, "length of each round of sessions, ownership and memory")
@@ -101,12 +106,9 @@ Every part starts its own servers, and ends them.`,
 }
 
 func (f shadowfaxFlags) check() error {
-	for _, p := range f.parts {
-		if !slices.Contains(shadowParts, p) {
-			return fmt.Errorf("--parts %q: use %s", p, strings.Join(shadowParts, ", "))
-		}
+	if err := shadowParts.check(f.parts); err != nil {
+		return err
 	}
-	positive := func(all ...int) bool { return len(all) > 0 && slices.Min(all) >= 1 }
 	switch {
 	case f.value < workload.StampLen:
 		return fmt.Errorf("--value %d: at least %d, so that a record can be told from another", f.value, workload.StampLen)
@@ -137,22 +139,8 @@ func measureShadowfax(ctx context.Context, p *progress, f shadowfaxFlags) (*shad
 		return nil, err
 	}
 	x := &shadow{f: f, p: p, out: &shadowOutcome{Records: uint64(f.records), ValueBytes: f.value}}
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context) error
-	}{
-		{"sessions", x.measureSessions},
-		{"ownership", x.measureOwnership},
-		{"memory", x.measureMemory},
-		{"scaleout", x.measureScaleout},
-		{"compaction", x.measureCompaction},
-	} {
-		if !slices.Contains(f.parts, part.name) {
-			continue
-		}
-		if err := part.measure(ctx); err != nil {
-			return nil, fmt.Errorf("%s: %w", part.name, err)
-		}
+	if _, err := shadowParts.measure(ctx, x, f.parts); err != nil {
+		return nil, err
 	}
 	x.out.judge()
 	return x.out, nil

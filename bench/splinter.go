@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -55,8 +54,17 @@ type splinterFlags struct {
 	first    int
 }
 
-// splinterParts are the parts of the experiment, in their order.
-var splinterParts = []string{"get", "tenants", "skew", "long", "hostile", "aggregate", "compute", "tao", "install"}
+var splinterParts = parts[*splinter]{
+	{"get", (*splinter).measureGet},
+	{"tenants", (*splinter).measureTenants},
+	{"skew", (*splinter).measureSkew},
+	{"long", (*splinter).measureLong},
+	{"hostile", (*splinter).measureHostile},
+	{"aggregate", (*splinter).measureAggregate},
+	{"compute", (*splinter).measureCompute},
+	{"tao", (*splinter).measureTAO},
+	{"install", (*splinter).measureInstall},
+}
 
 func splinterCommand() *cobra.Command {
 	f := splinterFlags{records: 200e3}
@@ -91,7 +99,7 @@ Rounds of what is compared alternate. All parts but skew and install share a ser
 	f.addOstro(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.redisProgram, "redis-program", "redis-server", "the redis-server to start beside; empty: none")
-	fl.StringSliceVar(&f.parts, "parts", splinterParts, "what to measure")
+	fl.StringSliceVar(&f.parts, "parts", splinterParts.names(), "what to measure")
 	fl.Var(&f.records, "records", "records of all tenants together")
 	fl.IntVar(&f.value, "value", 100, "bytes of a value; keys have 30")
 	fl.DurationVar(&f.duration, "duration", 500*time.Millisecond, "length of each round; those of hostile last four times as long")
@@ -116,12 +124,9 @@ Rounds of what is compared alternate. All parts but skew and install share a ser
 }
 
 func (f splinterFlags) check() error {
-	for _, p := range f.parts {
-		if !slices.Contains(splinterParts, p) {
-			return fmt.Errorf("--parts %q: use %s", p, strings.Join(splinterParts, ", "))
-		}
+	if err := splinterParts.check(f.parts); err != nil {
+		return err
 	}
-	positive := func(all ...int) bool { return len(all) > 0 && slices.Min(all) >= 1 }
 	switch {
 	case !positive(f.rounds, f.window, f.batch, f.objects, f.edges, f.limit, f.install, f.first) || !positive(f.tenants...) || !positive(f.batches...) ||
 		!positive(f.hostile...) || !positive(f.sizes...) || !positive(f.orders...):
@@ -176,31 +181,12 @@ func measureSplinter(ctx context.Context, p *progress, f splinterFlags) (*splint
 	}
 	x := &splinter{f: f, p: p, out: &splinterOutcome{Tenants: f.most(), Records: uint64(f.records), ValueBytes: f.value, Batch: f.batch, Window: f.window}}
 	defer x.stop()
-	for _, part := range []struct {
-		name    string
-		measure func(context.Context) error
-	}{
-		{"get", x.measureGet},
-		{"tenants", x.measureTenants},
-		{"skew", x.measureSkew},
-		{"long", x.measureLong},
-		{"hostile", x.measureHostile},
-		{"aggregate", x.measureAggregate},
-		{"compute", x.measureCompute},
-		{"tao", x.measureTAO},
-		{"install", x.measureInstall},
-	} {
-		if !slices.Contains(f.parts, part.name) {
-			continue
-		}
-		err := part.measure(ctx)
-		if errors.Is(err, context.Canceled) && len(x.out.Cells) > 0 {
-			x.out.EndedIn = part.name
-			return x.out, nil // What was measured is worth telling.
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", part.name, err)
-		}
+	ended, err := splinterParts.measure(ctx, x, f.parts)
+	switch {
+	case errors.Is(err, context.Canceled) && len(x.out.Cells) > 0:
+		x.out.EndedIn = ended // What was measured is worth telling.
+	case err != nil:
+		return nil, err
 	}
 	return x.out, nil
 }
