@@ -93,4 +93,3 @@ func TestTenantsOfAClusterKeepTheirDataThroughDeathsAndMoves(t *testing.T) {
 		t.Errorf("another tenant of the same name has %q, %v", got, err)
 	}
 }
-

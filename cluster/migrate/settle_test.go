@@ -78,4 +78,3 @@ func TestAColdRecordComesWhenItIsAskedForAndAnAbsentOneIsNotAskedFor(t *testing.
 		t.Errorf("%d keys were asked for, and %d of %d indirections are left", asked, left, before)
 	}
 }
-

@@ -307,4 +307,3 @@ func seeded(t testing.TB) *rand.Rand {
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
 }
-

@@ -34,4 +34,3 @@ func TestSettlingWaitsWhileOthersNeedTheCores(t *testing.T) {
 	calm.Store(true)
 	await.True(t, "the segment is settled", settled)
 }
-

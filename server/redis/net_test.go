@@ -430,4 +430,3 @@ func newTenants(t testing.TB, st *store.Store) *tenant.Registry {
 	t.Cleanup(r.Close)
 	return r
 }
-
