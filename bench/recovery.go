@@ -66,7 +66,7 @@ time until it answers. Then reads back every record.`,
 	fl.BoolVar(&f.checkpoint, "checkpoint", false, "take a checkpoint before the kill")
 	fl.BoolVar(&f.coldCache, "cold-cache", false, "drop the kernel's page cache before the restart (needs root)")
 	fl.StringVar(&f.ostroProgram, "ostro-program", "", "the ostro to start (default: this one)")
-	fl.StringVar(&f.ostroArgs, "ostro-args", "", "further arguments for `ostro server`")
+	fl.StringVar(&f.ostroArgs, "ostro-args", "", "further arguments for ostro server")
 	return cmd
 }
 

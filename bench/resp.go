@@ -120,7 +120,7 @@ func (f serverFlags) clusterArgs() []string {
 func (f *serverFlags) addOstro(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.ostroProgram, "ostro-program", "", "the ostro to start (default: this one)")
-	fl.StringVar(&f.ostroArgs, "ostro-args", "", "further arguments for `ostro server`")
+	fl.StringVar(&f.ostroArgs, "ostro-args", "", "further arguments for ostro server")
 }
 
 func (f *serverFlags) add(cmd *cobra.Command) {
@@ -131,7 +131,7 @@ func (f *serverFlags) add(cmd *cobra.Command) {
 	fl.StringVar(&f.redisProgram, "redis-program", "redis-server", "the redis-server to start")
 	fl.StringVar(&f.redisArgs, "redis-args", "", "further arguments for it (it starts without snapshots and without AOF)")
 	fl.StringVar(&f.ostroProgram, "ostro-program", "", "the ostro to start (default: this one)")
-	fl.StringVar(&f.ostroArgs, "ostro-args", alone, "arguments for `ostro server`; with --cluster for `ostro cluster dev`, none by default")
+	fl.StringVar(&f.ostroArgs, "ostro-args", alone, "arguments for ostro server; with --cluster for ostro cluster dev, none by default")
 	fl.StringVar(&f.serverCPUs, "server-cpus", "", "keep started servers on these cores, such as 1 or 0,1")
 }
 

@@ -41,7 +41,7 @@ const defaultClusterDir = "./ostro-cluster"
 
 func (w *whichCluster) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.url, "cluster", os.Getenv("OSTRO_CLUSTER"), "where its metadata is: etcd://host[:port],.../[name] (or OSTRO_CLUSTER)")
-	cmd.Flags().StringVar(&w.dir, "dir", "", "directory of a cluster of `ostro cluster dev`; ./ostro-cluster if --cluster is not given")
+	cmd.Flags().StringVar(&w.dir, "dir", "", "directory of a cluster of ostro cluster dev; ./ostro-cluster if --cluster is not given")
 	_ = cmd.MarkFlagDirname("dir")
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -67,6 +68,22 @@ func TestEveryCommandHasHelpWithAnExample(t *testing.T) {
 		if c.Short == "" || c.Example == "" {
 			t.Errorf("%s lacks a summary or an example", c.CommandPath())
 		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRoot())
+}
+
+// What stands in backquotes in the text of a flag is shown as the name of its value.
+func TestEveryFlagNamesItsValueByOneWord(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if value, text := pflag.UnquoteUsage(f); strings.Contains(value, " ") || strings.Contains(text, "`") {
+				t.Errorf("%s: --%s %s %s", c.CommandPath(), f.Name, value, text)
+			}
+		})
 		for _, sub := range c.Commands() {
 			walk(sub)
 		}
