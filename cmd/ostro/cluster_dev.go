@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,25 +93,32 @@ func (f *devFlags) check() error {
 		return usagef("--balance is %q; it is auto, dry-run or off", f.balance)
 	case f.realtime < 0 || f.realtime > 99:
 		return usagef("--nic-realtime is %d; it is a priority from 1 to 99, or 0 for none", f.realtime)
+	case f.lease < time.Second || f.lease%time.Second != 0:
+		return usagef("--lease is %s; it is whole seconds, from 1s on", f.lease)
 	}
 	return f.checkSettings()
 }
 
-// checkSettings finds mistakes in --set here, and not in the logs of nodes that do not start.
+// checkSettings finds mistakes in what nodes are told here, and not in the logs of nodes that do not start.
 func (f *devFlags) checkSettings() error {
 	c := server.Default()
+	told := map[string]string{
+		"cluster": "etcd://127.0.0.1", "port": strconv.Itoa(f.port), "log-level": f.logLevel,
+		"cluster-replicas": strconv.Itoa(f.copies(f.nodes)), "cluster-lease": f.lease.String(),
+	}
 	for _, text := range f.set {
 		key, value, ok := strings.Cut(text, "=")
-		i := slices.IndexFunc(c.Settings(), func(s server.Setting) bool { return s.Key == key })
-		if !ok || i < 0 {
+		if !ok || !slices.ContainsFunc(c.Settings(), func(s server.Setting) bool { return s.Key == key }) {
 			return usagef("--set %s: write it as key=value, with a setting that `ostro server --help` lists", text)
 		}
-		if err := c.Settings()[i].Set(value); err != nil {
-			return usagef("--set %s: %v", text, err)
-		}
+		told[key] = value
 	}
-	return nil
+	_, err := server.Load(server.Sources{Flags: told})
+	return err
 }
+
+// copies is how many there are of everything in a new cluster, unless --set says so.
+func (f *devFlags) copies(nodes int) int { return min(3, nodes) }
 
 func runClusterDev(f *devFlags) error {
 	if err := f.check(); err != nil {

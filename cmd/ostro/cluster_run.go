@@ -180,7 +180,7 @@ func (d *devCluster) nodeArgs(n clusterNode) []string {
 		"server", "--bind", "127.0.0.1", "--port", port, "--dir", n.Dir, "--admin-addr", n.Admin,
 		"--cluster", d.state.Etcd, "--node-id", n.ID, "--cluster-port", native, "--cluster-secret-file", d.secret,
 		"--replication", d.flags.replication, "--proxy", strconv.FormatBool(d.flags.proxy),
-		"--cluster-replicas", strconv.Itoa(min(3, len(d.state.Nodes))), "--cluster-min-nodes", strconv.Itoa(len(d.state.Nodes)),
+		"--cluster-replicas", strconv.Itoa(d.flags.copies(len(d.state.Nodes))), "--cluster-min-nodes", strconv.Itoa(len(d.state.Nodes)),
 		"--cluster-lease", d.flags.lease.String(), "--log-level", d.flags.logLevel,
 		// The machine's memory is for all of them.
 		"--memory-limit", strconv.Itoa(max(1, 60/len(d.state.Nodes))) + "%",

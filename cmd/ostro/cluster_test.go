@@ -166,10 +166,19 @@ func TestSettingsOfNodesAreCheckedBeforeTheyStart(t *testing.T) {
 		"memory-limit":         "key=value",
 		"memory=64MB":          "key=value",
 		"ownership-check=both": "is not one of views, keys",
+		"durability=none":      "must be everysec or always in a cluster",
+		"cluster-lease=10ms":   "must be whole seconds",
 	} {
-		f := devFlags{nodes: 3, port: 7000, replication: "one-sided", fabric: "auto", set: []string{text}}
-		if err := f.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+		f := devFlags{nodes: 3, port: 7000, replication: "one-sided", fabric: "auto", lease: 2 * time.Second, logLevel: "info", set: []string{text}}
+		err := f.check()
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || exitCode(err) != exitUsage) {
 			t.Errorf("--set %s: %v, want %q", text, err, want)
+		}
+	}
+	for args, want := range map[string]string{"--lease 1500ms": "--lease is 1.5s; it is whole seconds", "--log-level loud": "--log-level"} {
+		_, err := ostro(t, append([]string{"cluster", "dev", "--dir", filepath.Join(t.TempDir(), "c")}, strings.Fields(args)...)...)
+		if exitCode(err) != exitUsage || !strings.Contains(said(err), want) {
+			t.Errorf("%s: exit %d, said %q, want %q", args, exitCode(err), said(err), want)
 		}
 	}
 }
