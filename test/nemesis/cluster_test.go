@@ -21,7 +21,10 @@ var slowMoves = append([]string{"--migrate-rate", "1MiB", "--migrate-pull-bytes"
 
 func TestAClusterWhoseProcessesAreKilledAndStoppedExplainsAllItsAnswers(t *testing.T) {
 	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm", Args: smallSegments})
-	g.playAll(killAndReplace, pause, killAll, loseOne, pauseEtcd)
+	g.playAll(killAndReplace, pause, killAll, loseOne, pauseEtcd, corruptReplicas)
+	if g.spoiled == 0 {
+		t.Error("there were no closed replicas to be changed: that round has shown nothing")
+	}
 }
 
 func TestAClusterThatLosesTwoOfFiveDisksAtOnceLosesNothing(t *testing.T) {

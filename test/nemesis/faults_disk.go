@@ -42,11 +42,9 @@ var (
 
 	corruptReplicas = Fault{"replicas that were changed on disk, and kill -9 of a node they are of", func(g *game) error {
 		keeper, dead := g.pair()
-		changed, err := spoil(g, keeper)
-		if err != nil {
+		if err := spoilSome(g, keeper); err != nil {
 			return err
 		}
-		g.say("%d replicas that %s has were changed", changed, keeper.ID)
 		dead.Kill()
 		g.say("%s was killed", dead.ID)
 		if err := g.replaced(dead); err != nil {
@@ -75,13 +73,31 @@ func fill(n *harness.Node) (remove func() error, err error) {
 	return func() error { return os.Remove(name) }, nil
 }
 
-// spoil changes a byte of every second closed replica that a node has, and returns how many.
+// spoilSome changes replicas that a node has. It waits a little for closed ones, if there are none.
+func spoilSome(g *game, n *harness.Node) error {
+	for range 5 {
+		changed, err := spoil(g, n)
+		if err != nil {
+			return err
+		}
+		g.say("%d replicas that %s has were changed", changed, n.ID)
+		if g.spoiled += changed; changed > 0 {
+			return nil
+		}
+		if err := g.writes(g.load.Writes() + writesBefore); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spoil changes a byte of about every second closed replica that a node has, of one at least, and returns how many.
 func spoil(g *game, n *harness.Node) (changed int, err error) {
 	return changed, filepath.WalkDir(n.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() || !strings.Contains(path, "/replicas/") {
 			return ignoreGone(err)
 		}
-		if g.rng.IntN(2) == 0 {
+		if changed > 0 && g.rng.IntN(2) == 0 {
 			return nil
 		}
 		if err := flip(path, g.rng.Int64N(1<<20)); err != nil {

@@ -22,6 +22,7 @@ type game struct {
 	seed    uint64
 	began   time.Time
 	logged  map[string]int64 // bytes, by node
+	spoiled int              // replicas that were changed on disk
 	halts   string           // where files say at which steps migrations halt
 }
 
