@@ -274,7 +274,7 @@ func (l *life) openDoors() error {
 	if n.cfg.Native {
 		native, err := session.New(l.store, session.Options{
 			Gate: nativeGate{l.gate}, Check: n.cfg.ownershipCheck(), Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
-			Tenants: l.tenants, Functions: l.functions, Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
+			Tenants: l.tenants, Functions: l.functions, Merges: n.merges, Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
 		})
 		if err != nil {
 			return err

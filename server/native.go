@@ -21,7 +21,7 @@ func (n *Node) startNative(st *store.Store) (err error) {
 	o := session.Options{
 		Check:    n.cfg.ownershipCheck(),
 		Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode, Node: "alone", MaxSessions: n.cfg.MaxClients,
-		Tenants: n.tenants.Load(), Functions: n.functions.Load(),
+		Tenants: n.tenants.Load(), Functions: n.functions.Load(), Merges: n.merges,
 		Logger: n.log.With("part", "native"),
 	}
 	if o.TLS, err = n.cfg.nativeTLS(); err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/internal/port"
+	"github.com/ostrodb/ostro/server"
+	"github.com/ostrodb/ostro/server/session"
 )
 
 func TestNativeAndRedisClientsSeeTheSameRecords(t *testing.T) {
@@ -26,6 +28,35 @@ func TestNativeAndRedisClientsSeeTheSameRecords(t *testing.T) {
 	}
 	if r, err := native.Do(t.Context(), client.Get(0, []byte("a"))); err != nil || string(r.Value) != "123" {
 		t.Fatalf("%q, %v", r.Value, err)
+	}
+}
+
+func TestAProgramThatEmbedsAServerBringsItsOwnMergeFunctions(t *testing.T) {
+	c := testConfig(t, t.TempDir())
+	c.NativePort = port.For(t).Number
+	start(t, c, server.WithMerges(map[string]session.Merge{
+		"longest": func(dst, old []byte, _ bool, operand []byte) ([]byte, error) {
+			if len(old) >= len(operand) {
+				operand = old
+			}
+			return append(dst, operand...), nil
+		},
+	}))
+	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer native.Close()
+	for _, name := range []string{"Ada", "Augusta", "Byron"} {
+		if _, err := native.Do(t.Context(), client.Merge(0, []byte("name"), "longest", []byte(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err := native.Do(t.Context(), client.Get(0, []byte("name"))); err != nil || string(r.Value) != "Augusta" {
+		t.Fatalf("%q, %v", r.Value, err)
+	}
+	if _, err := native.Do(t.Context(), client.Merge(0, []byte("name"), "shortest", nil)); err == nil || !strings.Contains(err.Error(), "there is no merge function shortest") {
+		t.Fatalf("a function that nobody registered: %v", err)
 	}
 }
 

@@ -42,6 +42,7 @@ type Node struct {
 	cfg      Config
 	log      *slog.Logger
 	progress func(store.Progress)
+	merges   map[string]session.Merge // of native clients
 	started  time.Time
 
 	phase atomic.Pointer[admin.Phase]
@@ -70,6 +71,12 @@ func WithLogger(l *slog.Logger) Option { return func(n *Node) { n.log = l } }
 
 // WithProgress calls f while recovery goes on.
 func WithProgress(f func(store.Progress)) Option { return func(n *Node) { n.progress = f } }
+
+// WithMerges gives native clients merge functions beside those that every server has, by name. Nodes of
+// a cluster must all have the same: whoever owns a key runs them.
+func WithMerges(merges map[string]session.Merge) Option {
+	return func(n *Node) { n.merges = merges }
+}
 
 // WithAnyAdminPort takes any free admin port if the configured one is taken, so
 // that a second server on a machine needs no second decision.

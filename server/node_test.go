@@ -30,9 +30,9 @@ func testConfig(t *testing.T, dir string) server.Config {
 	return c
 }
 
-func start(t *testing.T, c server.Config) *server.Node {
+func start(t *testing.T, c server.Config, options ...server.Option) *server.Node {
 	t.Helper()
-	n, err := server.Start(c)
+	n, err := server.Start(c, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
