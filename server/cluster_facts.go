@@ -31,7 +31,9 @@ func (h *host) facts() NodeFacts {
 		f.Replicas, f.ReplicasOpen, f.ReplicaBytes, f.ReplicaBuffers = b.Replicas, b.OpenReplicas, int64(b.Bytes), b.BuffersFree
 	}
 	if l := h.life.Load(); l != nil && l.primary.Load() != nil {
-		f.UnreplicatedBytes = l.primary.Load().Metrics().InFlight
+		p := l.primary.Load().Metrics()
+		f.UnreplicatedBytes, f.ThinSegments = p.InFlight, p.Thin
+		f.CopiesLeft = copiesTake(p.Thin, h.settings.SegmentBytes)
 	}
 	return f
 }

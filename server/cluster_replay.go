@@ -37,7 +37,7 @@ func (r *replaying) all(ctx context.Context, g legacy) error {
 		}
 		r.workers = append(r.workers, w)
 	}
-	defer r.telling(ctx, g)()
+	defer r.telling(ctx, g, func() {})()
 	for _, share := range g {
 		if err := r.one(ctx, share); err != nil {
 			return err
@@ -126,23 +126,28 @@ func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool)
 	return given
 }
 
+// at notes how far it is. What is left is estimated from when the stage began.
 func (r *replaying) at(stage string, done, total int64) {
-	r.stage.Store(&meta.Progress{Stage: stage, Done: done, Total: total, Unit: "bytes"})
+	p := &meta.Progress{Stage: stage, Done: done, Total: total, Unit: "bytes", Began: time.Now().UTC()}
+	if was := r.stage.Load(); was != nil && was.Stage == stage {
+		p.Began = was.Began
+	}
+	r.stage.Store(p)
 }
 
 // tellEvery is how often progress is shown.
 const tellEvery = 500 * time.Millisecond
 
-// telling shows how far it is until stop has returned.
-func (r *replaying) telling(ctx context.Context, g legacy) (stop func()) {
+// telling shows how far it is until stop has returned. It looks before each time.
+func (r *replaying) telling(ctx context.Context, g legacy, look func()) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var teller sync.WaitGroup
-	teller.Go(func() { r.tell(ctx, g) })
+	teller.Go(func() { r.tell(ctx, g, look) })
 	return func() { cancel(); teller.Wait() }
 }
 
 // tell shows how far it is.
-func (r *replaying) tell(ctx context.Context, g legacy) {
+func (r *replaying) tell(ctx context.Context, g legacy, look func()) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()
 	var logged time.Time
@@ -152,12 +157,13 @@ func (r *replaying) tell(ctx context.Context, g legacy) {
 			return
 		case <-tick.C:
 		}
+		look()
 		p := r.stage.Load()
 		if p == nil {
 			continue
 		}
 		now := *p
-		now.Who, now.Began, now.At = string(r.id.Node), r.began.UTC(), time.Now().UTC()
+		now.Who, now.At = string(r.id.Node), time.Now().UTC()
 		for _, share := range g {
 			now.Log = share.Log
 			if err := r.member.Tell(ctx, now); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/replica"
@@ -40,6 +41,14 @@ func (h *host) forgetLogs(s *meta.Snapshot) {
 	}
 }
 
+// copyBytesPerSecond is how fast copies are made anew that were lost with a node.
+const copyBytesPerSecond = 64 << 20
+
+// copiesTake is about how long it takes to make so many.
+func copiesTake(segments, segmentBytes int) time.Duration {
+	return time.Duration(float64(segments) * float64(segmentBytes) / copyBytesPerSecond * float64(time.Second))
+}
+
 // newPrimary makes what keeps copies of this node's log at others.
 func (l *life) newPrimary() (*replica.Primary, error) {
 	log, err := l.copiesSoFar()
@@ -50,8 +59,8 @@ func (l *life) newPrimary() (*replica.Primary, error) {
 		Self: l.id.Node, Members: l.members, Ledger: &l.ledger, Peers: l.pool,
 		Device: l.device, Mode: replica.Mode(l.cfg.Replication),
 		Copies: l.settings.Replicas - 1, Version: log.ReplicaVersion, HadCopies: log.Copies, Backups: log.Backups,
-		Placement: replica.Placement{ScatterWidth: l.cfg.ScatterWidth},
-		Log:       l.log.With("part", "primary"),
+		Placement: replica.Placement{ScatterWidth: l.cfg.ScatterWidth}, CopyBytesPerSecond: copyBytesPerSecond,
+		Log: l.log.With("part", "primary"),
 	})
 	l.primary.Store(p)
 	return p, nil

@@ -69,6 +69,10 @@ type NodeFacts struct {
 	ReplicaBuffers int           `json:"replicaBuffers"` // free ones
 	// UnreplicatedBytes of its own log wait for copies.
 	UnreplicatedBytes uint64 `json:"unreplicatedBytes"`
+	// ThinSegments of its own log have fewer copies than they shall have; CopiesLeft estimates how long it takes to
+	// make them, if there are nodes that take them.
+	ThinSegments int           `json:"thinSegments,omitempty"`
+	CopiesLeft   time.Duration `json:"copiesLeft,omitempty"`
 }
 
 // MethodStatus is the call that a node answers with NodeFacts.
@@ -191,6 +195,9 @@ func logStatus(s *meta.Snapshot, l meta.Log) LogStatus {
 func recoveryStatus(s *meta.Snapshot, r meta.Recovery) RecoveryStatus {
 	told := s.Progress[r.Log]
 	st := RecoveryStatus{Node: r.Node, Log: r.Log, Begun: true, Plan: r.Plan, Stage: cmp.Or(told[meta.TheCoordinator].Stage, "fencing")}
+	if r.Served() {
+		st.Stage = stageCopying
+	}
 	for _, p := range r.Parts {
 		by := told[string(p.Heir)]
 		part := PartStatus{
@@ -215,7 +222,7 @@ func (r RecoveryStatus) Served() bool {
 func (c *ClusterStatus) problems() (list []string) {
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if c.Coordinator == "" {
-		say("there is no coordinator: nobody reacts to failures")
+		say("there is no coordinator: nobody reacts to failures; if that lasts, look whether nodes live and reach etcd")
 	}
 	if !c.Dealt {
 		say("the keys have no owners yet: the first nodes are waited for")
@@ -229,11 +236,8 @@ func (c *ClusterStatus) problems() (list []string) {
 		}
 	}
 	for _, l := range c.Logs {
-		switch {
-		case l.Degraded && l.Copies >= l.Wanted:
-			say("copies of the log of %s that were at %v are being made anew", l.Node, l.Absent)
-		case l.Degraded:
-			say("the log of %s has %d copies elsewhere, not %d", l.Node, l.Copies, l.Wanted)
+		if l.Degraded {
+			say("%s", c.degraded(l))
 		}
 	}
 	for _, r := range c.Recoveries {
@@ -250,4 +254,28 @@ func (c *ClusterStatus) problems() (list []string) {
 		}
 	}
 	return list
+}
+
+// degraded says why a log has too few copies, and how far they are or what to do.
+func (c *ClusterStatus) degraded(l LogStatus) string {
+	others, facts := 0, (*NodeFacts)(nil)
+	for _, n := range c.Nodes {
+		switch {
+		case n.ID == l.Node:
+			facts = n.Facts
+		case n.Alive && !n.Draining:
+			others++
+		}
+	}
+	text := fmt.Sprintf("copies of the log of %s that were at %v are being made anew", l.Node, l.Absent)
+	if l.Copies < l.Wanted {
+		text = fmt.Sprintf("the log of %s has %d copies elsewhere, not %d", l.Node, l.Copies, l.Wanted)
+	}
+	switch {
+	case others < l.Wanted:
+		text += fmt.Sprintf("; start nodes, for %d others are too few", others)
+	case facts != nil && facts.ThinSegments > 0:
+		text += fmt.Sprintf(": %d to go, about %s", facts.ThinSegments, facts.CopiesLeft.Round(100*time.Millisecond))
+	}
+	return text
 }

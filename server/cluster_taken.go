@@ -162,7 +162,21 @@ func (t *taking) finish(ctx context.Context) error {
 
 // copy has copies made, and tells how far that is.
 func (t *taking) copy(ctx context.Context) error {
-	t.at("served, making copies", 0, t.importer.Stats().Bytes)
-	defer t.telling(ctx, t.legacy)()
+	bytes, all := t.importer.Stats().Bytes, t.importer.Pending()
+	look := func() { t.at(stageCopying, copiedOf(bytes, all, t.importer.Pending()), bytes) }
+	look()
+	defer t.telling(ctx, t.legacy, look)()
 	return t.importer.Adopt(ctx)
+}
+
+// stageCopying is what is told of a legacy that is served and lacks copies.
+const stageCopying = "served, making copies"
+
+// copiedOf is about how much of some bytes has its copies, if of all segments some are left. The last of each
+// worker is closed, and so counted, later than the others.
+func copiedOf(bytes int64, all, left int) int64 {
+	if left >= all {
+		return 0
+	}
+	return bytes / int64(all) * int64(all-left)
 }
