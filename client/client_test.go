@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -160,6 +163,40 @@ func TestWhoFindsTooMuchInFlightWaitsForRoomOrItsContext(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestAServerThatHasNoRoomHoldsUpNothingOfOthers(t *testing.T) {
+	full, idle := newFake(t), newFake(t)
+	half := view.Whole.Last / 2
+	full.known = &wire.Map{
+		Revision: 1, Nodes: []wire.Node{{ID: "full", View: 1, Address: full.l.Addr().String()}, {ID: "idle", View: 1, Address: idle.l.Addr().String()}},
+		Spans: []wire.Span{{Last: half, Node: 0}, {Last: view.Whole.Last, Node: 1}},
+	}
+	idle.known = full.known
+	var here, there []byte
+	for i := 0; here == nil || there == nil; i++ {
+		if record.PlaceOf(0, key(i)) <= half {
+			here = key(i)
+		} else {
+			there = key(i)
+		}
+	}
+	c := full.dial(client.Options{MaxInFlight: 1})
+	c.Get(t.Context(), 0, here)
+	<-full.batches // It is not answered.
+	const groups = 8
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for range groups {
+		all.Go(func() { _, _ = c.MultiGet(ctx, 0, [][]byte{here, there}) })
+	}
+	for left := groups; left > 0; {
+		b := <-idle.batches
+		left -= len(b.ops)
+		b.all(t)
+	}
+	cancel()
+	all.Wait()
 }
 
 func TestAllAttemptsOfAWriteHaveOneIdentity(t *testing.T) {

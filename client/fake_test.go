@@ -25,6 +25,7 @@ type fake struct {
 	mu    sync.Mutex
 	conns map[net.Conn]bool
 	over  sync.WaitGroup
+	known *wire.Map // nil: it owns everything
 }
 
 // fakeBatch is a batch that waits for what the test does about it.
@@ -81,9 +82,12 @@ func (f *fake) serve(c net.Conn) {
 		return
 	}
 	f.mu.Lock()
-	hello := wire.AppendWelcome(nil, &f.welcome)
+	hello, known := wire.AppendWelcome(nil, &f.welcome), f.known
 	f.mu.Unlock()
-	if _, err := c.Write(wire.AppendMap(hello, f.everything(1))); err != nil {
+	if known == nil {
+		known = f.everything(1)
+	}
+	if _, err := c.Write(wire.AppendMap(hello, known)); err != nil {
 		return
 	}
 	for {

@@ -131,7 +131,11 @@ func (c *Client) resplit(r *routes, cl *call) (bool, error) {
 	p.g.left += len(parts) - 1
 	p.g.mu.Unlock()
 	for _, keys := range parts {
-		c.later(c.pieceCall(cl.op.Code, int(cl.op.Table), &piece{p.g, keys}, cl.began), 0)
+		part := c.pieceCall(cl.op.Code, int(cl.op.Table), &piece{p.g, keys}, cl.began)
+		// There are no more of them than who waits for groups asks for. One that waited for room
+		// would hold up all others that are to be tried again, also at servers that have some.
+		part.admitted = true
+		c.later(part, 0)
 	}
 	return true, nil
 }
