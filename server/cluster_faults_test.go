@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -34,6 +35,31 @@ func (w *world) drop(names ...string) {
 		delete(w.nodes, name)
 	}
 	all.Wait()
+}
+
+// All but one of the nodes that have a segment may go, with all they have.
+func TestAClusterKeepsAsManyCopiesAsItIsTold(t *testing.T) {
+	long(t)
+	for _, replicas := range []int{2, 5} {
+		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
+			w := newWorld(t)
+			w.replicas = replicas
+			var names []string
+			for n := range replicas + 1 {
+				names = append(names, fmt.Sprint("n", n))
+			}
+			w.start(names...)
+			w.await("copies", func(s *meta.Snapshot) bool { return copied(s) && s.Settings.Replicas == replicas })
+			w.write(w.client(names...), 0, 2000)
+			gone := names[:replicas-1]
+			w.drop(gone...)
+			for _, n := range gone {
+				w.must(os.RemoveAll(filepath.Join(w.dir, n)))
+			}
+			w.await("heirs", settled)
+			w.check(w.client(names[replicas-1:]...), 0, 2000)
+		})
+	}
 }
 
 // revoke ends a node's lease in etcd while the node knows of nothing.

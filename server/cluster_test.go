@@ -56,6 +56,7 @@ type world struct {
 	log   *slog.Logger
 	first int // how many nodes share the keys at first
 
+	replicas            int // 0: as many as usual
 	replication, fabric string
 	ownership           string            // how ownership is checked, if not as usual
 	halt                map[string]string // step at which migrations to a node halt
@@ -116,6 +117,9 @@ func (w *world) config(name string) server.Config {
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass, c.Proxy = w.fabric, w.password, w.proxy
 	c.MigrateHaltAt, c.MigrateHaltDir = w.halt[name], w.halts
+	if w.replicas != 0 {
+		c.ClusterReplicas = w.replicas
+	}
 	if w.ownership != "" {
 		c.OwnershipCheck = w.ownership
 	}

@@ -125,6 +125,26 @@ func TestAClusterInADirectoryKeepsItsNodes(t *testing.T) {
 	}
 }
 
+func TestAClusterThatIsReadySaysHowToConnectAndWhatToTry(t *testing.T) {
+	s := clusterState{Port: 7300, Fabric: "shm", Replication: "one-sided"}
+	for n := range 3 {
+		node := s.node("/tmp/c", n+1)
+		node.PID = 100 + n
+		s.Nodes = append(s.Nodes, node)
+	}
+	text := welcome(s, "/tmp/c", &devFlags{dir: "/tmp/c"})
+	for _, want := range []string{
+		"A cluster of 3 nodes is ready: replication one-sided over shm, data in /tmp/c",
+		"redis-cli -c -p 7300", "ostro://127.0.0.1:17300,127.0.0.1:17301", "http://127.0.0.1:7402/",
+		"ostro cluster status --watch --dir /tmp/c", "kill -9 102 ", "kill -STOP 102 ",
+		"ostro cluster add --dir /tmp/c", "ostro cluster drain node3 --dir /tmp/c", "/tmp/c/*.log", "Ctrl-C stops all",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+}
+
 func TestADamagedClusterFileIsToldWithItsName(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, stateName), []byte("{"), 0o600); err != nil {
