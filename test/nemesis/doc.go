@@ -1,11 +1,12 @@
 // Package nemesis puts load on servers while they are killed, stopped, cut off
 // and robbed of their disks, and then asks whether what clients were told makes sense.
 //
-// Clients speak RESP over connections of their own, so that they know of every request
+// Most clients speak RESP over connections of their own, so that they know of every request
 // whether it was answered, surely not executed, or neither.
 //
 //   - Histories of registers, counters, strings that only grow, and banks are linearizable.
 //   - Ledgers of bulk writers: what was acknowledged is there, byte for byte.
+//   - Counters that native clients add to, who try again by themselves: every addition counts once.
 //
 // The short form runs in CI. The long one is `make torture-cluster`. Both print their seed.
 package nemesis

