@@ -50,11 +50,17 @@ func (p *placer) choose(living []Member, have []view.NodeID) []Member {
 		free = append(free, m)
 	}
 	p.random.Shuffle(len(free), func(i, j int) { free[i], free[j] = free[j], free[i] })
-	if p.width > 0 {
-		set := p.copyset(living, have)
-		slices.SortStableFunc(free, func(a, b Member) int { return rank(set, a.ID) - rank(set, b.ID) })
+	if p.width == 0 {
+		return spread(free, zones, len(free))
 	}
-	return spread(free, zones)
+	// Sets are made of different zones. Who chose by zones first would leave them at once.
+	set := p.copyset(living, have)
+	slices.SortStableFunc(free, func(a, b Member) int { return rank(set, a.ID) - rank(set, b.ID) })
+	inside := 0
+	for inside < len(free) && rank(set, free[inside].ID) == 0 {
+		inside++
+	}
+	return append(spread(free[:inside], zones, inside), spread(free[inside:], zones, len(free)-inside)...)
 }
 
 func rank(set []view.NodeID, n view.NodeID) int {
@@ -64,10 +70,11 @@ func rank(set []view.NodeID, n view.NodeID) int {
 	return 1
 }
 
-// spread takes, again and again, the first whose zone is used least.
-func spread(free []Member, zones map[string]int) []Member {
-	ordered := make([]Member, 0, len(free))
-	for len(free) > 0 {
+// spread takes, n times, the first whose zone is used least.
+func spread(free []Member, zones map[string]int, n int) []Member {
+	free = slices.Clone(free)
+	ordered := make([]Member, 0, n)
+	for range n {
 		best := 0
 		for i, m := range free {
 			if zones[m.Zone] < zones[free[best].Zone] {
@@ -111,29 +118,31 @@ func (p *placer) copyset(living []Member, have []view.NodeID) []view.NodeID {
 	return mine[p.random.IntN(len(mine))]
 }
 
-// copysets cuts permutations of the nodes into sets of size nodes. All nodes
-// that see the same members make the same sets: the permutations come from the
-// nodes' names.
+// copysets cuts permutations of the nodes into sets of size nodes, in zones of their own as far as
+// there are enough. All nodes that see the same members make the same sets: the permutations
+// come from the nodes' names.
 func copysets(living []Member, size, width int) [][]view.NodeID {
-	names := make([]view.NodeID, 0, len(living))
-	for _, m := range living {
-		names = append(names, m.ID)
-	}
-	slices.Sort(names)
-	if size < 2 || len(names) < size {
+	if size < 2 || len(living) < size {
 		return nil
 	}
 	var sets [][]view.NodeID
 	for round := range max(1, (width+size-2)/(size-1)) {
-		turn := slices.Clone(names)
-		slices.SortFunc(turn, func(a, b view.NodeID) int {
-			return cmp.Compare(lot(a, round), lot(b, round))
+		turn := slices.Clone(living)
+		slices.SortFunc(turn, func(a, b Member) int {
+			return cmp.Or(cmp.Compare(lot(a.ID, round), lot(b.ID, round)), cmp.Compare(a.ID, b.ID))
 		})
-		for i := 0; i+size <= len(turn); i += size {
-			sets = append(sets, turn[i:i+size])
-		}
-		if rest := len(turn) % size; rest > 0 { // The last ones join others, so that all are in a set.
-			sets = append(sets, turn[len(turn)-size:])
+		for alone := len(turn); alone > 0; {
+			var set []view.NodeID
+			// Those who are in a set already come last; they join where nobody else is left, or of that zone.
+			for _, m := range spread(turn, map[string]int{}, size) {
+				set = append(set, m.ID)
+				i := slices.Index(turn, m)
+				turn = append(slices.Delete(turn, i, i+1), m)
+				if i < alone {
+					alone--
+				}
+			}
+			sets = append(sets, set)
 		}
 	}
 	return sets

@@ -99,3 +99,46 @@ func TestASecondCopyJoinsTheCopysetOfTheFirst(t *testing.T) {
 		}
 	}
 }
+
+func TestCopysetsBoundTheCombinationsInZonesToo(t *testing.T) {
+	random := seeded(t)
+	living := nodes(30, 3)
+	const width = 4
+	seen := map[string]bool{}
+	for _, self := range living {
+		placer := newPlacer(self.ID, 2, Placement{Seed: random.Uint64(), ScatterWidth: width})
+		for range 100 {
+			chosen := placer.choose(living, nil)[:2]
+			set := []string{string(self.ID), string(chosen[0].ID), string(chosen[1].ID)}
+			slices.Sort(set)
+			seen[strings.Join(set, " ")] = true
+			if chosen[0].Zone == chosen[1].Zone || chosen[0].Zone == self.Zone || chosen[1].Zone == self.Zone {
+				t.Fatalf("%s has its copies at %v", self, chosen)
+			}
+		}
+	}
+	if most := width / 2 * len(living) / 3; len(seen) > most {
+		t.Errorf("%d combinations of nodes, want at most %d", len(seen), most)
+	}
+}
+
+func TestCopysetsUseAllZonesThoughOneHasMostNodes(t *testing.T) {
+	living := nodes(6, 1)
+	living[4].Zone, living[5].Zone = "zone 1", "zone 2"
+	for _, self := range living {
+		placer := newPlacer(self.ID, 2, Placement{Seed: 1, ScatterWidth: 2})
+		used := map[string]bool{self.Zone: true}
+		for _, m := range placer.choose(living, nil)[:2] {
+			used[m.Zone] = true
+		}
+		if len(used) != 3 {
+			t.Errorf("copies of %s are in %d zones, want 3", self.ID, len(used))
+		}
+	}
+	sets := copysets(living, 3, 2)
+	for _, m := range living {
+		if !slices.ContainsFunc(sets, func(s []view.NodeID) bool { return slices.Contains(s, m.ID) }) {
+			t.Errorf("%s is in no set: %v", m.ID, sets)
+		}
+	}
+}
