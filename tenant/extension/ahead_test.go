@@ -75,6 +75,41 @@ func TestAMultigetTellsOnlyKeysThatItsResultsCannotChange(t *testing.T) {
 	}
 }
 
+// Who follows links from record to record may read each value over the key that named it. What the commit compares is what
+// was read, not what lies there now.
+func TestAReadIsRememberedByItsKeyWhereverItsValueGoes(t *testing.T) {
+	const list, keys, results = 0, 64, 256
+	for _, c := range []struct {
+		name string
+		room uint64
+	}{
+		{"apart", 512}, {"over the key", keys}, {"over its end", keys + 7}, {"over its beginning", keys - 7},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := &instance{}
+			in.mem.buf = make([]byte, 1024)
+			binary.LittleEndian.PutUint32(in.mem.buf[list:], keys)
+			binary.LittleEndian.PutUint32(in.mem.buf[list+4:], 8)
+			limits := DefaultLimits().Call
+			for _, call := range []func(*Task){
+				func(task *Task) { task.hostGet([]uint64{0, keys, 8, c.room, 8}) },
+				func(task *Task) { task.hostMultiget([]uint64{0, list, 1, results, c.room, 8}) },
+			} {
+				copy(in.mem.buf[keys:], "key00000")
+				task := &Task{}
+				task.begin(in, &Invocation{Store: &foretold{t: t}}, &limits)
+				call(task)
+				if got := string(in.mem.buf[c.room : c.room+8]); got != "xxxxxxxx" {
+					t.Errorf("the value is %q", got)
+				}
+				if reads := task.changes.Reads; len(reads) != 1 || string(reads[0].Key) != "key00000" {
+					t.Errorf("it remembers %+v", reads)
+				}
+			}
+		})
+	}
+}
+
 func TestWhereACallLooksIsFoundInTheRuntime(t *testing.T) {
 	m := compileWork(t)
 	p, err := m.NewPool(DefaultLimits(), PoolOptions{})

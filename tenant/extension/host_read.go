@@ -3,6 +3,7 @@ package extension
 import (
 	"bytes"
 	"encoding/binary"
+	"unsafe"
 )
 
 const (
@@ -19,6 +20,9 @@ func (t *Task) get(table uint32, key, buf []byte) (Value, Status) {
 		if w := t.written(table, key); w != nil {
 			return fromWrite(w, buf)
 		}
+	}
+	if overlap(key, buf) {
+		key = bytes.Clone(key) // The value may lie over it before it is remembered.
 	}
 	v, st := t.inv.Store.Get(table, key, buf)
 	switch st {
@@ -40,6 +44,12 @@ func fromWrite(w *Write, buf []byte) (Value, Status) {
 		v.Whole = w.Value
 	}
 	return v, OK
+}
+
+// overlap tells whether two pieces of memory have a byte in common.
+func overlap(a, b []byte) bool {
+	x, y := uintptr(unsafe.Pointer(unsafe.SliceData(a))), uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	return x < y+uintptr(len(b)) && y < x+uintptr(len(a))
 }
 
 // remember notes what was read, for the commit.
