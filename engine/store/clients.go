@@ -26,8 +26,9 @@ type client struct {
 	answered atomic.Uint64 // all operations with lower sequences are
 	until    atomic.Int64  // Unix milliseconds; it may be forgotten then
 
-	mu  sync.Mutex
-	run []receipt // as they were run
+	mu   sync.Mutex
+	run  []receipt // as they were run
+	gone bool      // it was forgotten: who comes with news finds another
 }
 
 // receipt is an operation whose result is kept.
@@ -47,6 +48,19 @@ func (cs *clients) of(id uint64) *client {
 	return c.(*client)
 }
 
+// heard gives a client that is remembered until some time, with its lock held.
+func (cs *clients) heard(id uint64, until int64) *client {
+	for {
+		c := cs.of(id)
+		c.mu.Lock()
+		if !c.gone {
+			c.until.Store(until)
+			return c
+		}
+		c.mu.Unlock()
+	}
+}
+
 // isAnswered tells whether an operation is not to be run any more.
 func (cs *clients) isAnswered(id OpID) bool {
 	c, ok := cs.byID.Load(id.Client)
@@ -55,9 +69,7 @@ func (cs *clients) isAnswered(id OpID) bool {
 
 // note notes that the result of an operation is kept until some time.
 func (cs *clients) note(id OpID, place record.Place, now, until int64) {
-	c := cs.of(id.Client)
-	c.until.Store(until)
-	c.mu.Lock()
+	c := cs.heard(id.Client, until)
 	defer c.mu.Unlock()
 	over := 0
 	for over < len(c.run) && c.run[over].until <= now {
@@ -110,11 +122,16 @@ func (cs *clients) kept(ranges []Range, now int64) (all []keptResult) {
 	return all
 }
 
-// sweep forgets clients that were not heard of for long.
+// sweep forgets clients that were not heard of for long. One that is heard of right now stays, or is another one: its
+// next owner must be told what it has run.
 func (cs *clients) sweep(now int64) {
-	cs.byID.Range(func(id, c any) bool {
-		if c.(*client).until.Load() <= now {
-			cs.byID.CompareAndDelete(id, c)
+	cs.byID.Range(func(id, one any) bool {
+		if c := one.(*client); c.until.Load() <= now {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if c.gone = c.until.Load() <= now; c.gone {
+				cs.byID.CompareAndDelete(id, one)
+			}
 		}
 		return true
 	})
@@ -126,13 +143,12 @@ func (ss *Session) Answered(id, below uint64) {
 	if below == 0 {
 		return
 	}
-	c := ss.st.clients.of(id)
-	was := c.answered.Load()
-	if below <= was {
+	if c, ok := ss.st.clients.byID.Load(id); ok && below <= c.(*client).answered.Load() {
 		return
 	}
-	c.until.Store(ss.now + 2*ss.st.opts.KeepResults.Milliseconds())
-	for ; was < below && !c.answered.CompareAndSwap(was, below); was = c.answered.Load() {
+	c := ss.st.clients.heard(id, ss.now+2*ss.st.opts.KeepResults.Milliseconds())
+	c.mu.Unlock()
+	for was := c.answered.Load(); was < below && !c.answered.CompareAndSwap(was, below); was = c.answered.Load() {
 	}
 	cold := len(ss.cold)
 	for _, r := range c.take(below) {
