@@ -35,28 +35,18 @@ func (ss *Session) glanceInto(k *Key, a record.Address, v *View, dst []byte) (n 
 	if p.IsNil() || !p.PlainKeyIs(k.Table, k.Bytes) {
 		return 0, false
 	}
-	ver, value := p.Version(), p.PlainValue()
-	if n = len(value); n > len(dst) {
+	if !at.Constant() || len(p.PlainValue()) > len(dst) {
+		// What may change while it is copied goes elsewhere first: it may be gone then, and dst is as it was.
 		if !ss.glance(k, a, v) {
 			return 0, false
 		}
 		return v.into(dst), true
 	}
-	switch {
-	case at.Constant():
-		if !at.Stable() {
-			ss.note(a)
-		}
-		copy(dst, value)
-	case at.Mutable() && ver&record.VersionLock == 0:
-		copy(dst, value)
-		if !p.Unchanged(ver) {
-			return 0, false
-		}
-	default:
-		return 0, false
+	if !at.Stable() {
+		ss.note(a)
 	}
-	v.Value, v.Version, v.ExpireAt, v.Kind, v.live = nil, ver&^record.VersionLock, 0, p.Kind(), true
+	n = copy(dst, p.PlainValue())
+	v.Value, v.Version, v.ExpireAt, v.Kind, v.live = nil, p.Version()&^record.VersionLock, 0, p.Kind(), true
 	v.at, v.floor = a, 0
 	ss.stat.reads++
 	ss.stat.hits++
