@@ -31,6 +31,7 @@ type commit struct {
 	ground Ground
 	keys   []store.Key // those of writes, then of reads, then the record of the call
 	view   store.View
+	absent []store.Key
 	named  []store.Key // of all that was read, if the session has looked that up already
 	first  []byte      // the response of an earlier attempt; valid until the session's End
 }
@@ -48,7 +49,7 @@ func (c *commit) run(ch *extension.Changes) error {
 		return err
 	}
 	if len(ch.Writes) == 0 && len(ch.Reads) > 0 {
-		return c.compare(ch.Reads)
+		return c.glance(ch.Reads)
 	}
 	if err := c.room(ch.Writes); err != nil {
 		return err
@@ -193,13 +194,39 @@ func (c *commit) put(k *store.Key, w *extension.Write, now time.Time) error {
 	return nil
 }
 
+// glance finds out whether all that was read by a call that wrote nothing was there at one moment. A record that has its
+// version still has had it all the time; so has one key that is absent again, when it is looked at. Several that are may
+// have come and gone in turns: they are held while all are looked at.
+func (c *commit) glance(reads []extension.Read) error {
+	n, absent := len(c.keys)-len(reads)-c.records(), c.absent[:0]
+	for i := range reads {
+		if reads[i].Version == 0 {
+			absent = append(absent, c.keys[n+i])
+		}
+	}
+	c.absent = absent
+	if len(absent) < 2 {
+		return c.compare(reads)
+	}
+	if st := c.sess.Lock(absent); st != store.OK {
+		return c.failure(st)
+	}
+	defer c.sess.Abort()
+	return c.compare(reads)
+}
+
+// records is how many keys stand behind those of reads.
+func (c *commit) records() int {
+	if c.req.Once {
+		return 1
+	}
+	return 0
+}
+
 // compare finds out whether all that was read is still so. Reads' keys stand behind those of writes, of which
 // there are as many as there are keys in front.
 func (c *commit) compare(reads []extension.Read) error {
-	n := len(c.keys) - len(reads)
-	if c.req.Once {
-		n--
-	}
+	n := len(c.keys) - len(reads) - c.records()
 	for i := range reads {
 		version, st := c.sess.Version(&c.keys[n+i])
 		switch {
