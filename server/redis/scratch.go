@@ -40,22 +40,32 @@ func (c *call) keysAt(first, step int) []store.Key {
 	return keys
 }
 
-// readEach gets all the keys in batches and hands each view to f in order. If one
+// room is where n keys are read to.
+func (s *scratch) room(n int) ([]store.View, []store.Status) {
+	if n > batchKeys {
+		return make([]store.View, n), make([]store.Status, n)
+	}
+	return s.views[:n], s.statuses[:n]
+}
+
+// readEach gets all the keys as they are at one moment, and hands each view to f in order. If one
 // of them is cold the rest are still asked for, so that one fetch brings them all.
 func (c *call) readEach(keys []store.Key, f func(v store.View, found bool)) store.Status {
-	s, result := &c.scratch, store.OK
-	for len(keys) > 0 {
-		n := min(len(keys), batchKeys)
-		c.ss.GetBatch(keys[:n], s.views[:n], s.statuses[:n])
-		for i, st := range s.statuses[:n] {
-			switch {
-			case st != store.OK && st != store.NotFound:
-				result = st
-			case result == store.OK:
-				f(s.views[i], st == store.OK)
-			}
+	views, statuses := c.scratch.room(len(keys))
+	if !c.ss.GetTogether(keys, views, statuses) {
+		if st := c.lock(keys); st != store.OK {
+			return st
 		}
-		keys = keys[n:]
+		defer c.ss.Abort() // f may still look at what others change then.
+		c.ss.GetBatch(keys, views, statuses)
 	}
-	return result
+	for _, st := range statuses {
+		if st != store.OK && st != store.NotFound {
+			return st
+		}
+	}
+	for i, st := range statuses {
+		f(views[i], st == store.OK)
+	}
+	return store.OK
 }
