@@ -114,7 +114,7 @@ func (c *Client) Close() error {
 // Go begins an operation. It waits only while MaxInFlight others are under way.
 func (c *Client) Go(ctx context.Context, op Op) *Future {
 	f := &Future{ctx: ctx}
-	c.begin(ctx, &op.op, f.completed, true)
+	c.begin(ctx, &op.op, received(f), true)
 	return f
 }
 

@@ -9,24 +9,35 @@ import (
 )
 
 // Future is the outcome of an operation that may still be under way.
-type Future struct {
+type Future = Pending[Result]
+
+// Pending is an outcome that may not be known yet.
+type Pending[T any] struct {
 	ctx context.Context
 
 	mu     sync.Mutex
 	over   bool
-	result Result
+	result T
 	err    error
-	done   chan struct{}         // made when somebody asks for it
-	then   []func(Result, error) // called once it is over
+	done   chan struct{}    // made when somebody asks for it
+	then   []func(T, error) // called once it is over
 }
 
-// completed is called once, when the operation is over.
-func (f *Future) completed(r *wire.Result, err error) {
-	f.mu.Lock()
-	f.over, f.err = true, err
-	if r != nil {
-		f.result = Result{Value: bytes.Clone(r.Value), Version: r.Version, Expires: r.ExpireAt}
+// received completes a future with what a server answered.
+func received(f *Future) func(*wire.Result, error) {
+	return func(r *wire.Result, err error) {
+		var result Result
+		if r != nil {
+			result = Result{Value: bytes.Clone(r.Value), Version: r.Version, Expires: r.ExpireAt}
+		}
+		f.complete(result, err)
 	}
+}
+
+// complete is called once, when the operation is over.
+func (f *Pending[T]) complete(result T, err error) {
+	f.mu.Lock()
+	f.over, f.result, f.err = true, result, err
 	then := f.then
 	f.then = nil
 	if f.done != nil {
@@ -34,12 +45,12 @@ func (f *Future) completed(r *wire.Result, err error) {
 	}
 	f.mu.Unlock()
 	for _, call := range then {
-		call(f.result, f.err)
+		call(result, err)
 	}
 }
 
 // Done is closed when the operation is over.
-func (f *Future) Done() <-chan struct{} {
+func (f *Pending[T]) Done() <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.done == nil {
@@ -53,18 +64,19 @@ func (f *Future) Done() <-chan struct{} {
 
 // Wait returns the outcome, or the error of the context that the operation was begun with
 // if that ends first. The operation is not taken back then.
-func (f *Future) Wait() (Result, error) {
+func (f *Pending[T]) Wait() (T, error) {
 	select {
 	case <-f.Done():
 		return f.result, f.err
 	case <-f.ctx.Done():
-		return Result{}, f.ctx.Err()
+		var none T
+		return none, f.ctx.Err()
 	}
 }
 
 // Then calls back with the outcome, at once if it is known. The call comes from the goroutine
 // that receives results: it may begin operations, and must not wait for one.
-func (f *Future) Then(call func(Result, error)) {
+func (f *Pending[T]) Then(call func(T, error)) {
 	f.mu.Lock()
 	if !f.over {
 		f.then = append(f.then, call)

@@ -26,17 +26,28 @@ type Entry struct {
 // MultiGet reads many records; results stand in the order of keys. They are read one by one:
 // no moment need have seen them all.
 func (c *Client) MultiGet(ctx context.Context, table int, keys [][]byte) ([]Value, error) {
+	return c.GoMultiGet(ctx, table, keys).Wait()
+}
+
+// GoMultiGet begins a MultiGet. Like Go, it waits only while MaxInFlight others are under way.
+func (c *Client) GoMultiGet(ctx context.Context, table int, keys [][]byte) *Pending[[]Value] {
 	g := &group{values: make([]Value, len(keys))}
 	for _, k := range keys {
 		g.add(c.placeOf(table, k), wire.AppendKey(nil, k))
 	}
-	return g.values, c.together(ctx, wire.OpMultiGet, table, g)
+	return c.together(ctx, wire.OpMultiGet, table, g)
 }
 
 // MultiPut writes many records. Those of one server are written together: all or none, and
 // nobody sees some of them. Where keys lie on several servers, each server's part is
 // a write of its own; keys with the same {tag} always lie together.
 func (c *Client) MultiPut(ctx context.Context, table int, entries ...Entry) error {
+	_, err := c.GoMultiPut(ctx, table, entries...).Wait()
+	return err
+}
+
+// GoMultiPut begins a MultiPut, as GoMultiGet does. Of its outcome only the error tells something.
+func (c *Client) GoMultiPut(ctx context.Context, table int, entries ...Entry) *Pending[[]Value] {
 	g := &group{}
 	for _, e := range entries {
 		p := wire.Put{Key: e.Key, Value: e.Value}
@@ -54,10 +65,10 @@ type group struct {
 	args   [][]byte // each key's part of the argument
 	values []Value  // of a multi-get
 
-	mu   sync.Mutex
-	left int // pieces that are under way
-	err  error
-	over chan struct{}
+	mu      sync.Mutex
+	left    int // pieces that are under way
+	err     error
+	outcome *Pending[[]Value]
 }
 
 // piece is the part of a group that one call carries: the keys with these numbers.
@@ -72,11 +83,13 @@ func (g *group) add(place record.Place, arg []byte) {
 }
 
 // together sends the group as one piece, which is split where owners differ.
-func (c *Client) together(ctx context.Context, code wire.Code, table int, g *group) error {
+func (c *Client) together(ctx context.Context, code wire.Code, table int, g *group) *Pending[[]Value] {
+	g.outcome = &Pending[[]Value]{ctx: ctx}
 	if len(g.places) == 0 {
-		return nil
+		g.outcome.complete(g.values, nil)
+		return g.outcome
 	}
-	g.left, g.over = 1, make(chan struct{})
+	g.left = 1
 	all := make([]int, len(g.places))
 	for i := range all {
 		all[i] = i
@@ -86,12 +99,7 @@ func (c *Client) together(ctx context.Context, code wire.Code, table int, g *gro
 	if err := c.submit(ctx, cl, true); err != nil {
 		cl.end(nil, err)
 	}
-	select {
-	case <-g.over:
-		return g.err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return g.outcome
 }
 
 func (c *Client) pieceCall(code wire.Code, table int, p *piece, began time.Time) *call {
@@ -146,13 +154,14 @@ func (p *piece) finish(r *wire.Result, err error) {
 		err = p.fill(r.Value)
 	}
 	p.g.mu.Lock()
-	defer p.g.mu.Unlock()
 	if err != nil && p.g.err == nil {
 		p.g.err = err
 	}
 	p.g.left--
-	if p.g.left == 0 {
-		close(p.g.over)
+	left := p.g.left
+	p.g.mu.Unlock()
+	if left == 0 {
+		p.g.outcome.complete(p.g.values, p.g.err)
 	}
 }
 

@@ -231,6 +231,48 @@ func TestManyKeysAreReadAndWrittenTogether(t *testing.T) {
 	})
 }
 
+func TestManyGroupsAreUnderWayAtOnce(t *testing.T) {
+	each(t, func(t *testing.T, c *client.Client) {
+		const groups, size = 20, 50
+		var puts, gets [groups]*client.Pending[[]client.Value]
+		var keys [groups][][]byte
+		for i := range groups {
+			var entries []client.Entry
+			for j := range size {
+				keys[i] = append(keys[i], fmt.Append(nil, i, "-", j))
+				entries = append(entries, client.Entry{Key: keys[i][j], Value: fmt.Append(nil, i*j)})
+			}
+			puts[i] = c.GoMultiPut(t.Context(), 0, entries...)
+		}
+		for i := range groups {
+			if _, err := puts[i].Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		called := make(chan int, groups)
+		for i := range groups {
+			gets[i] = c.GoMultiGet(t.Context(), 0, keys[i])
+			gets[i].Then(func(v []client.Value, err error) { called <- len(v) })
+		}
+		for range groups {
+			if n := <-called; n != size {
+				t.Fatalf("%d values", n)
+			}
+		}
+		for i := range groups {
+			values, err := gets[i].Wait()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, v := range values {
+				if v.Err != nil || string(v.Value) != fmt.Sprint(i*j) {
+					t.Fatalf("%d-%d: %q, %v", i, j, v.Value, v.Err)
+				}
+			}
+		}
+	})
+}
+
 func TestAScanShowsEveryRecordOnce(t *testing.T) {
 	each(t, func(t *testing.T, c *client.Client) {
 		want := map[string]string{}
