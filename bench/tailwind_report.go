@@ -17,6 +17,7 @@ type tailwindOutcome struct {
 	Modes      []string       `json:"modes"` // ratios are to the last
 	Cells      []tailwindCell `json:"cells"` // per case all modes, in their order
 	Paced      []tailwindCell `json:"paced"` // the same at fixed rates
+	Verdicts   []verdict      `json:"verdicts,omitempty"`
 }
 
 // tailwindCell is all rounds of one case in one mode.
@@ -77,10 +78,14 @@ func (o *tailwindOutcome) tables() []table {
 			short(time.Duration(c.of(tailwindP99))), times(base.of(tailwindP99)/c.of(tailwindP99)),
 			decimals(c.of(tailwindPrimary)/1e3, 2)+" µs", backup, share, o.nic(c))
 	}
-	if len(o.Paced) == 0 {
-		return []table{t}
+	all := []table{t}
+	if len(o.Paced) > 0 {
+		all = append(all, o.paced())
 	}
-	return []table{t, o.paced()}
+	if len(o.Verdicts) > 0 {
+		all = append(all, verdictsTable(o.Verdicts))
+	}
+	return all
 }
 
 // paced shows latencies against the load.
