@@ -43,7 +43,7 @@ func (o *tailwindOutcome) judgeAt(primaries int) (all []verdict) {
 	more := ours.of(tailwindRate) / base.of(tailwindRate)
 	add(fmt.Sprintf("%s, %s: operations", ours.Mode, at), ">= 1.3x", "1.7x", more >= wantedOperations,
 		fmt.Sprintf("%s: %s against %s/s", times(more), rate(ours.of(tailwindRate)), rate(base.of(tailwindRate))))
-	share := ours.of(tailwindBackup) / base.of(tailwindBackup)
+	share := ours.cost(tailwindBackup) / base.cost(tailwindBackup)
 	for paced := o.Paced; ; {
 		ours, base, ok := o.pair(paced, primaries)
 		if !ok {
@@ -53,7 +53,7 @@ func (o *tailwindOutcome) judgeAt(primaries int) (all []verdict) {
 		p50, p99 := base.of(tailwindP50)/ours.of(tailwindP50), base.of(tailwindP99)/ours.of(tailwindP99)
 		add(under+"median of a write, times lower", ">= 1.5x", "2x", p50 >= wantedMedian, times(p50))
 		add(under+"99th percentile, times lower", ">= 2x", "3x", p99 >= wantedNinetyNine, times(p99))
-		share = max(share, ours.of(tailwindBackup)/base.of(tailwindBackup))
+		share = max(share, ours.cost(tailwindBackup)/base.cost(tailwindBackup))
 		paced = paced[slices.IndexFunc(paced, func(c tailwindCell) bool { return c.tailwindCase == ours.tailwindCase })+len(o.Modes):]
 	}
 	if primaries < o.Nodes {
