@@ -67,3 +67,23 @@ func (p *progress) line(s string) {
 	fmt.Fprintf(p.w, "\r%s%s", s, strings.Repeat(" ", max(0, p.width-n)))
 	p.width = n
 }
+
+// countdown tells how much of a run of many like steps is left.
+type countdown struct {
+	steps, done int
+	began       time.Time
+}
+
+// step begins the next one, and says which it is and how long all may take from here on.
+func (c *countdown) step() string {
+	if c.done == 0 {
+		c.began = time.Now()
+	}
+	c.done++
+	text := fmt.Sprintf("%d of %d", c.done, c.steps)
+	if past := c.done - 1; past > 0 {
+		left := time.Since(c.began) / time.Duration(past) * time.Duration(c.steps-past)
+		text += fmt.Sprintf(", about %v left", left.Round(time.Second))
+	}
+	return text
+}

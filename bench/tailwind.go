@@ -55,19 +55,20 @@ var tailwindModes = map[string][]string{
 }
 
 func tailwindCommand() *cobra.Command {
-	f := tailwindFlags{records: 200e3}
+	f := tailwindFlags{records: 50e3}
 	cmd := &cobra.Command{
 		Use:   "tailwind",
 		Short: "Measure replication by one-sided writes beside replication by calls",
 		Long: `Starts a cluster for every mode: one-sided writes through shared memory (shm), through TCP (tcp), and
 calls that a backup's program executes (rpc). All keep three copies of everything. The same loads run on
 each in turn, with more and more clients, writes and active primaries. Then operations arrive at fixed rates,
-the same for all modes: the latency of a write against the load.
+the same for all modes: the latency of a write against the load, with the fewest and with the most primaries.
+At the end stands what must hold, and whether it did. The whole takes five minutes or so; it says how far it is.
 
 With one active primary the other nodes' processor time is the backups'; a NIC process is shown
 apart. With several, every node is both.`,
 		Example: `  ostro bench tailwind
-  ostro bench tailwind --modes shm,rpc --writes 50 --clients 1,16,64 --primaries 1
+  ostro bench tailwind --modes shm,rpc --writes 50 --clients 64 --primaries 4 --rounds 9     half the time, fewer figures, less scatter
   ostro bench tailwind --plot tailwind.svg --json > tailwind.json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -82,12 +83,12 @@ apart. With several, every node is both.`,
 	fl.IntVar(&f.nodes, "nodes", 4, "nodes of each cluster")
 	fl.Var(&f.records, "records", "records loaded into each active primary before the clock starts")
 	fl.IntVar(&f.value, "value", 100, "bytes of a value")
-	fl.DurationVar(&f.duration, "duration", time.Second, "length of each round")
+	fl.DurationVar(&f.duration, "duration", 500*time.Millisecond, "length of each round")
 	fl.IntVar(&f.rounds, "rounds", 3, "rounds of each case in each mode")
-	fl.IntSliceVar(&f.clients, "clients", []int{1, 8, 64}, "connections, one request at a time on each")
+	fl.IntSliceVar(&f.clients, "clients", []int{1, 64}, "connections, one request at a time on each")
 	fl.IntSliceVar(&f.writes, "writes", []int{5, 50, 100}, "percent of the operations that write")
 	fl.IntSliceVar(&f.primaries, "primaries", []int{1, 2, 4}, "nodes that serve the load; the first with all numbers of clients, the others with the most")
-	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies, in percent of what the last mode serves at most; 0 to leave them out")
+	fl.IntSliceVar(&f.loads, "loads", []int{50, 80}, "offered loads for latencies, in percent of what the last mode serves at most; 0 to leave them out")
 	fl.IntVar(&f.tries, "tries", 5, "most tries of a round at a fixed rate: one during which the host of a virtual machine held it up is run again")
 	fl.StringSliceVar(&f.modes, "modes", []string{"shm", "tcp", "rpc"}, "ways to replicate; ratios are to the last")
 	return cmd
@@ -195,34 +196,50 @@ func measureTailwind(ctx context.Context, p *progress, f tailwindFlags) (*tailwi
 			}
 		}
 	}
+	left := &countdown{steps: f.steps()}
 	for _, c := range f.cases() {
-		cells, err := f.cells(ctx, p, stages, c)
+		cells, err := f.cells(ctx, p, left, stages, c)
 		if err != nil {
 			return nil, err
 		}
 		out.Cells = append(out.Cells, cells...)
 		most := cells[len(cells)-1].of(tailwindRate) * float64(c.Primaries)
-		for _, percent := range given(f.loads) {
-			if c.Clients < slices.Max(f.clients) {
-				break
-			}
+		for _, percent := range f.loadsOf(c) {
 			paced := c
 			paced.Offered = most * float64(percent) / 100
-			if cells, err = f.cells(ctx, p, stages, paced); err != nil {
+			if cells, err = f.cells(ctx, p, left, stages, paced); err != nil {
 				return nil, err
 			}
 			out.Paced = append(out.Paced, cells...)
 		}
 	}
+	out.judge()
 	return out, nil
 }
 
+// loadsOf are the loads at which latencies of a case are looked at: with the most clients, and the fewest or
+// the most primaries.
+func (f tailwindFlags) loadsOf(c tailwindCase) []int {
+	if c.Clients < slices.Max(f.clients) || c.Primaries > slices.Min(f.primaries) && c.Primaries < slices.Max(f.primaries) {
+		return nil
+	}
+	return given(f.loads)
+}
+
+// steps is how many rounds there will be, those that are run again counted once.
+func (f tailwindFlags) steps() (n int) {
+	for _, c := range f.cases() {
+		n += (1 + len(f.loadsOf(c))) * f.rounds * len(f.modes)
+	}
+	return n
+}
+
 // cells runs a case in all modes, in turn.
-func (f tailwindFlags) cells(ctx context.Context, p *progress, stages []*stage, c tailwindCase) ([]tailwindCell, error) {
+func (f tailwindFlags) cells(ctx context.Context, p *progress, left *countdown, stages []*stage, c tailwindCase) ([]tailwindCell, error) {
 	cells := make([]tailwindCell, len(stages))
 	for round := range f.rounds {
 		for i, s := range stages {
-			p.begin("%s, %s, round %d of %d", c, s.mode, round+1, f.rounds)
+			p.begin("%s: %s, %s, round %d of %d", left.step(), c, s.mode, round+1, f.rounds)
 			r, err := s.calmRound(ctx, f, c)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", c, s.mode, err)

@@ -17,6 +17,7 @@ type tailwindOutcome struct {
 	Modes      []string       `json:"modes"` // ratios are to the last
 	Cells      []tailwindCell `json:"cells"` // per case all modes, in their order
 	Paced      []tailwindCell `json:"paced"` // the same at fixed rates
+	Verdicts   []verdict      `json:"verdicts,omitempty"`
 }
 
 // tailwindCell is all rounds of one case in one mode.
@@ -39,6 +40,15 @@ type tailwindRound struct {
 
 func (c tailwindCell) of(figure func(tailwindRound) float64) float64 {
 	return medianOf(c.Rounds, figure)
+}
+
+// cost is the mean of a figure of processor time: what is done when a segment is full falls into one short round or
+// another, and no round has the usual part of it.
+func (c tailwindCell) cost(figure func(tailwindRound) float64) (sum float64) {
+	for _, r := range c.Rounds {
+		sum += figure(r)
+	}
+	return sum / float64(len(c.Rounds))
 }
 
 func tailwindRate(r tailwindRound) float64    { return r.OpsPerSecond }
@@ -68,19 +78,23 @@ func (o *tailwindOutcome) tables() []table {
 		base := o.baseline(o.Cells, i)
 		backup, share := "-", "-"
 		if c.Primaries < o.Nodes {
-			backup = decimals(c.of(tailwindBackup)/1e3, 2) + " µs"
-			share = times(c.of(tailwindBackup) / base.of(tailwindBackup))
+			backup = decimals(c.cost(tailwindBackup)/1e3, 2) + " µs"
+			share = times(c.cost(tailwindBackup) / base.cost(tailwindBackup))
 		}
 		t.add(fmt.Sprintf("%d%%", c.Writes), fmt.Sprint(c.Primaries), fmt.Sprint(c.Clients), c.Mode,
 			rate(c.of(tailwindRate)), times(c.of(tailwindRate)/base.of(tailwindRate)),
 			short(time.Duration(c.of(tailwindP50))), times(base.of(tailwindP50)/c.of(tailwindP50)),
 			short(time.Duration(c.of(tailwindP99))), times(base.of(tailwindP99)/c.of(tailwindP99)),
-			decimals(c.of(tailwindPrimary)/1e3, 2)+" µs", backup, share, o.nic(c))
+			decimals(c.cost(tailwindPrimary)/1e3, 2)+" µs", backup, share, o.nic(c))
 	}
-	if len(o.Paced) == 0 {
-		return []table{t}
+	all := []table{t}
+	if len(o.Paced) > 0 {
+		all = append(all, o.paced())
 	}
-	return []table{t, o.paced()}
+	if len(o.Verdicts) > 0 {
+		all = append(all, verdictsTable(o.Verdicts))
+	}
+	return all
 }
 
 // paced shows latencies against the load.
@@ -94,20 +108,20 @@ func (o *tailwindOutcome) paced() table {
 		base := o.baseline(o.Paced, i)
 		backup, share := "-", "-"
 		if c.Primaries < o.Nodes {
-			backup = decimals(c.of(tailwindBackup)/1e3, 2) + " µs"
-			share = times(c.of(tailwindBackup) / base.of(tailwindBackup))
+			backup = decimals(c.cost(tailwindBackup)/1e3, 2) + " µs"
+			share = times(c.cost(tailwindBackup) / base.cost(tailwindBackup))
 		}
 		t.add(fmt.Sprintf("%d%%", c.Writes), fmt.Sprint(c.Primaries), c.Mode, rate(c.Offered),
 			short(time.Duration(c.of(tailwindP50))), times(base.of(tailwindP50)/c.of(tailwindP50)),
 			short(time.Duration(c.of(tailwindP99))), times(base.of(tailwindP99)/c.of(tailwindP99)),
 			grouped(int64(c.of(func(r tailwindRound) float64 { return float64(r.Late) }))),
-			decimals(c.of(tailwindPrimary)/1e3, 2)+" µs", backup, share)
+			decimals(c.cost(tailwindPrimary)/1e3, 2)+" µs", backup, share)
 	}
 	return t
 }
 
 func (o *tailwindOutcome) nic(c tailwindCell) string {
-	if v := c.of(tailwindNIC); v > 0 {
+	if v := c.cost(tailwindNIC); v > 0 {
 		return decimals(v/1e3, 2) + " µs"
 	}
 	return decimals(math.NaN(), 0)
@@ -118,7 +132,7 @@ func (o *tailwindOutcome) notes() []string {
 		"ratios and gains are to " + o.Modes[len(o.Modes)-1] + " in the same case; rounds alternate between the modes",
 		"the paper, 50% writes: throughput 1.7x, PUT median 2x and 99th percentile 3x lower, backups' processor time a fourth at best",
 		"backups' CPU is that of all nodes that serve no load, whatever else they do (leases, metadata); that of a NIC process stands beside it",
-		"clients, nodes and NIC share the machine's cores",
+		"clients, nodes and NIC share the machine's cores; processor times are means of the rounds",
 	}
 	if len(o.Paced) > 0 {
 		notes = append(notes, o.calm())

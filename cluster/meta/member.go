@@ -51,7 +51,7 @@ func (s *Store) Join(ctx context.Context, n Node) (*Member, error) {
 	if before.Settings == (Settings{}) {
 		return nil, errors.New("the cluster has no settings yet: configure it before the first node joins")
 	}
-	lease, err := grant(ctx, leases{s.client}, before.Settings.Lease(), sinceBoot)
+	lease, err := grant(ctx, &leases{Client: s.client}, before.Settings.Lease(), sinceBoot)
 	if err != nil {
 		return nil, err
 	}

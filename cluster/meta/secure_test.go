@@ -120,7 +120,26 @@ func TestEtcdWithTLSAndPasswords(t *testing.T) {
 	c.Cluster = "other"
 	_, err = Open(patience(t), c)
 	wantError(t, err, "grant it a role")
-	plain := Config{Endpoints: c.Endpoints, Log: quiet, DialTimeout: 300 * time.Millisecond}
-	_, err = Open(context.Background(), plain)
-	wantError(t, err, "whether it wants TLS")
+}
+
+func TestWhatIsWrongWithTLSIsSaid(t *testing.T) {
+	cert, key := certificate(t)
+	strange, strangeKey := certificate(t)
+	e := startSecure(t, cert, key)
+	for _, test := range []struct {
+		c    Config
+		want string
+	}{
+		{Config{}, "wants TLS: name its authority with ca=FILE"},
+		{Config{CAFile: cert}, "wants a certificate: name one with cert=FILE"},
+		{Config{CAFile: cert, CertFile: strange, KeyFile: strangeKey}, "refused the certificate in " + strange},
+		{Config{CAFile: strange, CertFile: cert, KeyFile: key}, "signed by unknown authority"},
+	} {
+		test.c.Endpoints, test.c.Log, test.c.DialTimeout = []string{e.Addr()}, quiet, 300*time.Millisecond
+		_, err := Open(context.Background(), test.c)
+		wantError(t, err, test.want)
+	}
+	test := Config{Endpoints: []string{shared.Addr()}, Log: quiet, DialTimeout: 300 * time.Millisecond, CAFile: cert}
+	_, err := Open(context.Background(), test)
+	wantError(t, err, "does not speak TLS as it should")
 }

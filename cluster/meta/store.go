@@ -2,7 +2,6 @@ package meta
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -10,12 +9,9 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // Store is a cluster's metadata in etcd.
@@ -36,34 +32,20 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	client, err := clientv3.New(ec)
 	if err != nil {
-		return nil, explain(c, err)
+		return nil, c.explain(err)
 	}
 	s := &Store{client: client, kv: etcdPairs{client}, prefix: "/ostro/" + c.cluster() + "/", log: c.logger()}
 	ctx, cancel := context.WithTimeout(ctx, c.dialTimeout())
 	defer cancel()
 	if _, err := client.Get(ctx, s.prefix+keySettings); err != nil {
 		_ = client.Close()
-		return nil, explain(c, err)
+		return nil, c.explain(err)
 	}
 	return s, nil
 }
 
 // Close ends the connection. Leases that are not closed go on until they expire.
 func (s *Store) Close() error { return s.client.Close() }
-
-// explain makes one helpful sentence of why etcd did not answer.
-func explain(c Config, err error) error {
-	at := strings.Join(c.Endpoints, ", ")
-	switch {
-	case errors.Is(err, rpctypes.ErrUserEmpty), errors.Is(err, rpctypes.ErrAuthFailed):
-		return fmt.Errorf("etcd at %s refused the user %q: check the name and the password: %w", at, c.User, err)
-	case errors.Is(err, rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("the user %q may not use /ostro/%s/ of etcd at %s: grant it a role that may read and write there: %w", c.User, c.cluster(), at, err)
-	case errors.Is(err, context.DeadlineExceeded), status.Code(err) == codes.Unavailable:
-		return fmt.Errorf("etcd at %s does not answer: check that it runs, that the address is right, and whether it wants TLS: %w", at, err)
-	}
-	return fmt.Errorf("ask etcd at %s: %w", at, err)
-}
 
 // quickReconnect keeps an etcd outage from being longer for us than for etcd:
 // gRPC's own steps grow to two minutes, far beyond a lease.

@@ -116,6 +116,8 @@ type Backup struct {
 	running  sync.WaitGroup
 	closing  sync.Once
 	closeErr error
+
+	looking func() // for tests: called while a replica that is to be closed is looked at
 }
 
 // fewBuffers is what a small cluster needs of each of its nodes.

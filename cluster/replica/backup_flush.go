@@ -119,7 +119,7 @@ func (b *Backup) mayFlush() bool { return !b.recovering() || b.pool.scarce() }
 // flushNext does the next thing to do, and tells whether there was any. Dirty
 // buffers come first: an open waits for them, and nothing for a flush.
 func (b *Backup) flushNext() (more bool, err error) {
-	if more, err := b.pool.sweep(); more || err != nil {
+	if more, err := b.pool.sweep(b.breathe); more || err != nil {
 		return more, err
 	}
 	r := b.waiting.pop()
@@ -139,8 +139,11 @@ func (b *Backup) flush(r *replica) (err error) {
 	var h held
 	background.Aloud(func() { h, err = r.pin() })
 	defer h.release()
+	begin := time.Now()
+	var tmp string
 	if err == nil && !h.info.OnDisk {
-		err = h.load(nil)
+		// What is written is summed on the way.
+		tmp, err = writeReplica(b.dir("replicas"), r.log.id, r.segment, h.info.Version, h.closing, h.buf.data()[:h.closing.End], b.breathe)
 	}
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -153,12 +156,7 @@ func (b *Backup) flush(r *replica) (err error) {
 	case h.info.OnDisk:
 		return nil
 	}
-	begin := time.Now()
-	tmp, err := writeReplica(b.dir("replicas"), r.log.id, r.segment, h.info.Version, h.closing, h.bytes, b.breathe)
 	h.release()
-	if err != nil {
-		return err
-	}
 	b.count.flushNanos.Add(uint64(time.Since(begin)))
 	background.Aloud(func() { err = r.moveTo(tmp) })
 	return err

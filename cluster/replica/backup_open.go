@@ -12,6 +12,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 const (
@@ -294,16 +295,21 @@ func (b *Backup) onClose(_ context.Context, c *peer.Call) (any, []byte, error) {
 		return nil, nil, err
 	}
 	defer l.mu.Unlock()
-	r := l.replicas[q.Segment]
-	switch {
-	case r == nil:
-		return nil, nil, fmt.Errorf("%w: segment %d", ErrNotFound, q.Segment)
-	case r.state == StateClosed && r.closing == q.Closing && !r.corrupt:
-		return nil, nil, nil
-	case r.state == StateClosed:
-		return nil, nil, fmt.Errorf("%w: segment %d was closed otherwise", ErrCorrupt, q.Segment)
+	r, done, err := l.toClose(&q)
+	if done || err != nil {
+		return nil, nil, err
 	}
-	if err := r.close(q.Closing); err != nil {
+	if err := r.revoke(); err != nil {
+		return nil, nil, err
+	}
+	wrong, err := l.look(r, &q, c.From)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, done, err := l.toClose(&q); done || err != nil {
+		return nil, nil, err
+	}
+	if err := r.close(q.Closing, wrong); err != nil {
 		return nil, nil, err
 	}
 	b.count.closes.Add(1)
@@ -311,14 +317,64 @@ func (b *Backup) onClose(_ context.Context, c *peer.Call) (any, []byte, error) {
 	return nil, nil, nil
 }
 
-// close checks that all of the segment is there.
-func (r *replica) close(c Closing) error {
-	if err := r.revoke(); err != nil {
-		return err
+// toClose is the replica that is to be closed, or done if it was already.
+func (l *copies) toClose(q *CloseRequest) (r *replica, done bool, err error) {
+	r = l.replicas[q.Segment]
+	switch {
+	case r == nil:
+		return nil, false, fmt.Errorf("%w: segment %d", ErrNotFound, q.Segment)
+	case r.state == StateClosed && r.closing == q.Closing && !r.corrupt:
+		return r, true, nil
+	case r.state == StateClosed:
+		return nil, false, fmt.Errorf("%w: segment %d was closed otherwise", ErrCorrupt, q.Segment)
 	}
-	if err := verify(r.buf.data(), r.log.id, r.segment, c, true); err != nil {
+	return r, false, nil
+}
+
+// piecesALook is how much of a replica is looked at between two rests: they shall not add up to more than some 20 ms, for a primary
+// raises nothing at a backup that is closing.
+const piecesALook = 8
+
+// look checks that all of a segment is there, whose key was revoked. That takes milliseconds, and nobody waits for it: so it
+// goes after those who serve, and without the log's lock, which others want meanwhile. If anything has happened to
+// the replica until it has the lock again, the caller is told to ask once more.
+func (l *copies) look(r *replica, q *CloseRequest, from view.NodeID) (wrong, err error) {
+	buf, opened := r.buf, r.opened
+	buf.readers.RLock()
+	l.mu.Unlock()
+	if l.b.looking != nil {
+		l.b.looking()
+	}
+	pieces := 0
+	rest := func() {
+		if pieces++; pieces%piecesALook == 0 {
+			l.b.breathe()
+		}
+	}
+	check := func() { wrong = verify(buf.data(), l.id, q.Segment, q.Closing, true, rest) }
+	if l.b.pool.pressed() {
+		check()
+	} else {
+		background.Modestly(check)
+	}
+	buf.readers.RUnlock()
+	l.b.wakeFlusher() // It may have waited for this reader.
+	l.mu.Lock()
+	if err := l.mayWrite(from); err != nil {
+		return nil, err
+	}
+	now := l.replicas[q.Segment]
+	if now != nil && now.state != StateClosed && (now != r || r.buf != buf || r.opened != opened || r.region != nil || r.live.Load() != 0) {
+		return nil, fmt.Errorf("segment %d was opened again while it was closed", q.Segment)
+	}
+	return wrong, nil
+}
+
+// close makes the replica a closed one, unless something is wrong with its bytes.
+func (r *replica) close(c Closing, wrong error) error {
+	if wrong != nil {
 		r.corrupt = true
-		return err
+		return wrong
 	}
 	was, before := r.state, r.closing
 	r.state, r.closing, r.corrupt = StateClosed, c, false
@@ -331,19 +387,19 @@ func (r *replica) close(c Closing) error {
 
 // verify says why bytes are not the closed segment that was meant. A sum that
 // matches makes the CRCs of the payloads superfluous, if the primary's own were checked.
-func verify(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skipCRC bool) error {
+func verify(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skipCRC bool, between func()) error {
 	if uint64(c.End) > uint64(len(bytes)) {
 		return fmt.Errorf("%w: segment %d of %d bytes cannot end at %d", ErrInvalid, id, len(bytes), c.End)
 	}
-	if Sum(bytes[:c.End]) != c.Sum {
+	if sumSlowly(bytes[:c.End], between) != c.Sum {
 		return fmt.Errorf("%w: segment %d does not match its sum", ErrCorrupt, id)
 	}
-	return verifyEntries(bytes[:c.End], log, id, c, skipCRC)
+	return verifyEntries(bytes[:c.End], log, id, c, skipCRC, between)
 }
 
 // verifyEntries is verify for bytes whose sum is another's to check.
-func verifyEntries(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skipCRC bool) error {
-	ext, err := record.ScanWith(bytes, id, record.ScanOptions{Closed: true, SkipCRC: skipCRC})
+func verifyEntries(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skipCRC bool, between func()) error {
+	ext, err := record.ScanWith(bytes, id, record.ScanOptions{Closed: true, SkipCRC: skipCRC, Between: between})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

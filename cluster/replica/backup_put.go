@@ -30,7 +30,7 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 	var tmp string
 	background.Quietly(func() {
 		// Its sum is checked when it is written.
-		if err = verifyEntries(c.Bulk, q.Log, q.Segment, q.Closing, q.Checked); err == nil {
+		if err = verifyEntries(c.Bulk, q.Log, q.Segment, q.Closing, q.Checked, nil); err == nil {
 			tmp, err = writeReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, c.Bulk, func() {})
 		}
 	})

@@ -55,7 +55,7 @@ func createBuffer(path string, segmentBytes uint32) (*buffer, error) {
 		err = b.mapData(segmentBytes)
 	}
 	if err == nil {
-		b.populate()
+		b.populate(func() {})
 		err = b.store(bufferHeader{state: bufferFree, segmentBytes: segmentBytes}, true)
 	}
 	if err != nil {
@@ -131,15 +131,15 @@ func (b *buffer) store(h bufferHeader, sync bool) error {
 
 // zero makes all of the data zeroes that the disk has promised room for, and
 // nothing of it is left to be written there.
-func (b *buffer) zero() error {
+func (b *buffer) zero(between func()) error {
 	fd, n := int(b.file.Fd()), int64(len(b.data()))
-	err := punch(fd, dataOffset, n)
+	err := punch(fd, dataOffset, n, between)
 	if err == nil {
 		err = reserve(b.file, dataOffset+n)
 	}
 	switch err {
 	case nil:
-		b.populate()
+		b.populate(between)
 	case unix.EOPNOTSUPP, unix.ENOSYS, unix.EINTR:
 		b.clear()
 		err = nil
@@ -148,20 +148,24 @@ func (b *buffer) zero() error {
 }
 
 // punch takes n bytes of a file away, piece by piece.
-func punch(fd int, from, n int64) (err error) {
+func punch(fd int, from, n int64, between func()) (err error) {
 	for at := int64(0); at < n && err == nil; at += 4 * background.Piece {
 		err = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, from+at, min(4*background.Piece, n-at))
+		between()
 	}
 	return err
 }
 
 // populate brings the pages of a buffer of zeroes into memory, so that a NIC meets no
 // cold one. Systems that cannot do that find them on the way.
-func (b *buffer) populate() {
+func (b *buffer) populate(between func()) {
 	data := b.data()
 	for at := 0; at < len(data); at += populateStep {
 		if unix.Madvise(data[at:min(at+populateStep, len(data))], unix.MADV_POPULATE_READ) != nil {
 			return
+		}
+		if at%(4*populateStep) == 0 {
+			between()
 		}
 	}
 }

@@ -107,5 +107,15 @@ func readHeader(f *os.File) (latest bufferHeader, ok bool) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Sum is the CRC-32C by which primary and backup compare segments.
-func Sum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+// Sum is the CRC-32C by which primary and backup compare segments. It goes piece by piece: a single one of a whole segment
+// cannot be interrupted, and on a thread of low priority it would hold up the collector, and all others with it.
+func Sum(b []byte) uint32 { return sumSlowly(b, func() {}) }
+
+// sumSlowly is Sum with a rest between two pieces.
+func sumSlowly(b []byte, between func()) (sum uint32) {
+	for at := 0; at < len(b); at += copyStep {
+		sum = crc32.Update(sum, castagnoli, b[at:min(at+copyStep, len(b))])
+		between()
+	}
+	return sum
+}

@@ -150,14 +150,14 @@ func (p *bufferPool) release(b *buffer) {
 }
 
 // sweep zeroes one dirty buffer that nobody reads, or says that there is none. It
-// is for a quiet goroutine.
-func (p *bufferPool) sweep() (more bool, err error) {
+// is for a quiet goroutine, which may rest between two pieces.
+func (p *bufferPool) sweep(between func()) (more bool, err error) {
 	var b *buffer
 	background.Aloud(func() { b = p.takeDirty() })
 	if b == nil {
 		return false, nil
 	}
-	kept, err := b.clean(p.segmentBytes, p.plenty())
+	kept, err := b.clean(p.segmentBytes, p.plenty(), between)
 	b.readers.Unlock()
 	background.Aloud(func() {
 		p.mu.Lock()
@@ -195,13 +195,13 @@ func (p *bufferPool) plenty() bool {
 
 // clean makes the buffer free, or removes it if it is not wanted or cannot be used
 // again.
-func (b *buffer) clean(segmentBytes uint32, plenty bool) (kept bool, err error) {
+func (b *buffer) clean(segmentBytes uint32, plenty bool, between func()) (kept bool, err error) {
 	if plenty || b.inherited || b.header.segmentBytes != segmentBytes {
 		return false, b.discard()
 	}
 	err = b.store(bufferHeader{state: bufferDirty}, false)
 	if err == nil {
-		err = b.zero()
+		err = b.zero(between)
 	}
 	if err == nil {
 		err = syncFile(b.file) // Zeroes first: the header vouches for them.

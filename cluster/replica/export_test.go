@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -53,4 +54,14 @@ func (b *Backup) Shelved() int {
 	b.shelf.mu.Lock()
 	defer b.shelf.mu.Unlock()
 	return len(b.shelf.list)
+}
+
+// Looking has f called while a replica that is to be closed is looked at, once.
+func (b *Backup) Looking(f func()) {
+	var called atomic.Bool
+	b.looking = func() {
+		if called.CompareAndSwap(false, true) {
+			f()
+		}
+	}
 }

@@ -96,8 +96,9 @@ type File interface {
 
 // Filler is a File that can be filled with its zeroes before it is mapped: the system then keeps it in larger
 // pieces, and Map takes a fraction of the time. A sync of a few stores writes these pieces whole, so it is not for who
-// syncs per batch. On a File that was not just created it does nothing.
-type Filler interface{ Fill() error }
+// syncs per batch. On a File that was not just created it does nothing. Between two pieces it calls between, which may rest
+// to let others go first.
+type Filler interface{ Fill(between func()) error }
 
 // Stream is metadata being written. Nothing is visible before Commit; Close
 // without Commit aborts, and is harmless after either.

@@ -65,7 +65,7 @@ func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
 }
 
 // Fill writes the zeroes of a new segment to the page cache.
-func (f *diskFile) Fill() error {
+func (f *diskFile) Fill(between func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -75,7 +75,7 @@ func (f *diskFile) Fill() error {
 		return nil
 	}
 	f.fresh = false
-	return f.pass("fill", writeZeros(f.f, f.Size()))
+	return f.pass("fill", writeZeros(f.f, f.Size(), between))
 }
 
 func (f *diskFile) Map() ([]byte, error) { return f.mapAs(true) }

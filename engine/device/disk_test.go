@@ -341,7 +341,7 @@ func ExampleOpenDisk() {
 
 func TestOnlyANewSegmentIsFilled(t *testing.T) {
 	d := openDisk(t, t.TempDir())
-	fill := func(f device.File) { must(t, f.(device.Filler).Fill()) }
+	fill := func(f device.File) { must(t, f.(device.Filler).Fill(func() {})) }
 	f, err := d.Create(1, segmentBytes)
 	must(t, err)
 	fill(f)
@@ -356,7 +356,7 @@ func TestOnlyANewSegmentIsFilled(t *testing.T) {
 		t.Fatal("a mapped segment was filled")
 	}
 	must(t, f.Close())
-	if f.(device.Filler).Fill() == nil {
+	if f.(device.Filler).Fill(func() {}) == nil {
 		t.Fatal("a closed file was filled")
 	}
 	g, err := d.Open(1)

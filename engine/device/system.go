@@ -41,18 +41,19 @@ func reserve(f *os.File, bytes int64) error {
 	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
 		return err
 	}
-	return writeZeros(f, bytes)
+	return writeZeros(f, bytes, func() {})
 }
 
 var zeros [background.Piece]byte
 
-func writeZeros(f *os.File, bytes int64) error {
+func writeZeros(f *os.File, bytes int64, between func()) error {
 	for off := int64(0); off < bytes; {
 		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), bytes-off)], off)
 		if err != nil {
 			return err
 		}
 		off += int64(n)
+		between()
 	}
 	return nil
 }

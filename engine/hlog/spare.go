@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // prepareSpares keeps segments ready, so that a head seldom waits for memory or
@@ -83,24 +84,23 @@ func (l *Log) makeSegment() (*Segment, error) {
 	return s, nil
 }
 
-// mapFile gives s a new file, mapped.
+// mapFile gives s a new file, mapped. Its zeroes are ten milliseconds of a core and more; while there is time, whoever
+// serves goes first.
 func (l *Log) mapFile(s *Segment) error {
-	f, err := l.opts.Device.Create(s.ID, l.opts.SegmentBytes)
-	if err != nil {
-		return fmt.Errorf("open segment %d: %w", s.ID, err)
+	var f device.File
+	var mapping []byte
+	var err error
+	create := func() { f, mapping, err = l.newFile(s) }
+	if l.unhurried() {
+		background.Modestly(create)
+	} else {
+		create()
 	}
-	mapping, err := l.mapNew(f)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.file = f
+	s.file, s.mapping = f, mapping
 	if err != nil {
-		return fmt.Errorf("map segment %d: %w", s.ID, err)
-	}
-	s.mapping = mapping
-	if l.opts.SyncEach {
-		if err := f.Sync(); err != nil { // Or the first batch would wait for the whole file.
-			return fmt.Errorf("sync segment %d: %w", s.ID, err)
-		}
+		return err
 	}
 	l.resident.Add(1)
 	at := l.slots.at(s.Slot)
@@ -110,14 +110,42 @@ func (l *Log) mapFile(s *Segment) error {
 	return nil
 }
 
+// newFile makes the file of a segment and maps it. After an error the file, if there is one, is the caller's.
+func (l *Log) newFile(s *Segment) (device.File, []byte, error) {
+	f, err := l.opts.Device.Create(s.ID, l.opts.SegmentBytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open segment %d: %w", s.ID, err)
+	}
+	mapping, err := l.mapNew(f)
+	if err != nil {
+		return f, nil, fmt.Errorf("map segment %d: %w", s.ID, err)
+	}
+	if l.opts.SyncEach { // Or the first batch would wait for the whole file.
+		if err := f.Sync(); err != nil {
+			return f, mapping, fmt.Errorf("sync segment %d: %w", s.ID, err)
+		}
+	}
+	return f, mapping, nil
+}
+
 // mapNew maps a new file. If few syncs will follow it gets larger pages.
 func (l *Log) mapNew(f device.File) ([]byte, error) {
 	if z, can := f.(device.Filler); can && !l.opts.SyncEach {
-		if err := z.Fill(); err != nil {
+		if err := z.Fill(l.breathe); err != nil {
 			return nil, err
 		}
 	}
 	return f.Map()
+}
+
+// unhurried tells whether so many segments are ready that nobody will wait for the next one.
+func (l *Log) unhurried() bool { return 2*len(l.spares) > cap(l.spares) }
+
+// breathe leaves core and disk to others for a moment, if there is time.
+func (l *Log) breathe() {
+	if l.unhurried() {
+		background.Breathe()
+	}
 }
 
 // takeFrame gives s plain memory.

@@ -32,7 +32,13 @@ type ScanOptions struct {
 	// Only ends the scan at the first seal of a batch that it says no to, as if
 	// that batch had not arrived. Nil takes all.
 	Only func(BatchID) bool
+
+	// Between is called every pieceBytes or so by a scan that is in no hurry. It may rest, to let others go first.
+	Between func()
 }
+
+// pieceBytes is how much a scan in no hurry does at a time.
+const pieceBytes = 64 << 10
 
 // Scan is ScanWith of a segment that nothing is known about.
 func Scan(seg []byte, id SegmentID) (Extent, error) {
@@ -52,7 +58,7 @@ func Scan(seg []byte, id SegmentID) (Extent, error) {
 //
 // What follows a closing seal is no part of the segment. It is only counted.
 func ScanWith(seg []byte, id SegmentID, o ScanOptions) (Extent, error) {
-	s := scan{seg: seg, id: id, skipCRC: o.SkipCRC, only: o.Only, chain: NewChain(id)}
+	s := scan{seg: seg, id: id, skipCRC: o.SkipCRC, only: o.Only, between: o.Between, chain: NewChain(id)}
 	s.good.Chain = s.chain
 	reason, err := s.run()
 	ext := s.good
@@ -76,8 +82,10 @@ type scan struct {
 	id      SegmentID
 	skipCRC bool
 	only    func(BatchID) bool
+	between func()
 
 	off     int
+	rested  int // where between was called last
 	entries int
 	chain   Chain
 	good    Extent
@@ -91,6 +99,10 @@ func (s *scan) run() (reason string, err error) {
 	for !s.good.Closed {
 		if reason = s.next(); reason != "" {
 			return reason, nil
+		}
+		if s.between != nil && s.off-s.rested >= pieceBytes {
+			s.rested = s.off
+			s.between()
 		}
 	}
 	return "segment is closed before the bytes known to be stored", nil

@@ -26,12 +26,18 @@ func Modest() {
 
 // Quietly runs f on a thread of a priority below that of quiet goroutines, and waits for its end. It is
 // for what may come later than their work.
-func Quietly(f func()) {
+func Quietly(f func()) { apart(patience, f) }
+
+// Modestly is Quietly with the priority of modest goroutines.
+func Modestly(f func()) { apart(modesty, f) }
+
+// apart runs f on a thread of its own, and waits for its end.
+func apart(niceness int, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		lower(patience)
+		lower(niceness)
 		f()
 	}()
 	<-done
