@@ -338,12 +338,13 @@ func verify(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skip
 	if Sum(bytes[:c.End]) != c.Sum {
 		return fmt.Errorf("%w: segment %d does not match its sum", ErrCorrupt, id)
 	}
-	return verifyEntries(bytes[:c.End], log, id, c, skipCRC)
+	return verifyEntries(bytes[:c.End], log, id, c, record.ScanOptions{SkipCRC: skipCRC})
 }
 
 // verifyEntries is verify for bytes whose sum is another's to check.
-func verifyEntries(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skipCRC bool) error {
-	ext, err := record.ScanWith(bytes, id, record.ScanOptions{Closed: true, SkipCRC: skipCRC})
+func verifyEntries(bytes []byte, log record.LogID, id record.SegmentID, c Closing, o record.ScanOptions) error {
+	o.Closed = true
+	ext, err := record.ScanWith(bytes, id, o)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

@@ -32,6 +32,9 @@ type ScanOptions struct {
 	// Only ends the scan at the first seal of a batch that it says no to, as if
 	// that batch had not arrived. Nil takes all.
 	Only func(BatchID) bool
+
+	// Pause is called now and then, for a scan takes milliseconds. Nil is not.
+	Pause func()
 }
 
 // Scan is ScanWith of a segment that nothing is known about.
@@ -52,7 +55,7 @@ func Scan(seg []byte, id SegmentID) (Extent, error) {
 //
 // What follows a closing seal is no part of the segment. It is only counted.
 func ScanWith(seg []byte, id SegmentID, o ScanOptions) (Extent, error) {
-	s := scan{seg: seg, id: id, skipCRC: o.SkipCRC, only: o.Only, chain: NewChain(id)}
+	s := scan{seg: seg, id: id, skipCRC: o.SkipCRC, only: o.Only, pause: o.Pause, chain: NewChain(id)}
 	s.good.Chain = s.chain
 	reason, err := s.run()
 	ext := s.good
@@ -76,6 +79,7 @@ type scan struct {
 	id      SegmentID
 	skipCRC bool
 	only    func(BatchID) bool
+	pause   func()
 
 	off     int
 	entries int
@@ -83,14 +87,21 @@ type scan struct {
 	good    Extent
 }
 
+// pauseBytes is how much is scanned between two pauses.
+const pauseBytes = 64 << 10
+
 // run walks until something is not whole and says what, or to a closing seal.
 func (s *scan) run() (reason string, err error) {
 	if reason, err = s.first(); reason != "" || err != nil {
 		return reason, err
 	}
-	for !s.good.Closed {
+	for paused := 0; !s.good.Closed; {
 		if reason = s.next(); reason != "" {
 			return reason, nil
+		}
+		if s.pause != nil && s.off-paused >= pauseBytes {
+			paused = s.off
+			s.pause()
 		}
 	}
 	return "segment is closed before the bytes known to be stored", nil
