@@ -154,20 +154,25 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 	if err := l.gives(m, id, target); err != nil {
 		return m, err
 	}
+	begun := func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Wanted }
 	if m.Stage == meta.Wanted {
 		member, err := l.ledger.current()
 		if err != nil {
 			return m, err
 		}
 		l.log.Info("this node gives keys away", "migration", id, "to", string(target), "share", fmt.Sprintf("%.3f%%", 100*m.Ranges.Fraction()))
-		if _, err := member.Move(ctx, id, from, segment); err != nil {
+		// Clients of the ranges wait from when it is seen.
+		if _, err := l.cache.WaitWritten(ctx, begun, func(ctx context.Context) error {
+			_, err := member.Move(ctx, id, from, segment)
+			return err
+		}); err != nil {
 			return m, err
 		}
 		if err := l.haltAt(ctx, migrate.Given); err != nil {
 			return m, err
 		}
 	}
-	seen, err = l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Wanted })
+	seen, err = l.cache.Wait(ctx, begun)
 	if err != nil {
 		return m, err
 	}

@@ -74,6 +74,25 @@ func (c *Cache) Wait(ctx context.Context, enough func(*Snapshot) bool) (*Snapsho
 	}
 }
 
+// WaitWritten runs write and waits for what it writes, which may be seen here milliseconds before etcd has answered: write is
+// given up then. If it fails before, that is why.
+func (c *Cache) WaitWritten(ctx context.Context, enough func(*Snapshot) bool, write func(context.Context) error) (*Snapshot, error) {
+	waiting, stop := context.WithCancelCause(ctx)
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	defer stop(nil)
+	writing.Go(func() {
+		if err := write(waiting); err != nil {
+			stop(err)
+		}
+	})
+	s, err := c.Wait(waiting, enough)
+	if err != nil {
+		return nil, context.Cause(waiting)
+	}
+	return s, nil
+}
+
 // run watches, again and again, from where the last watch ended. Where etcd has compacted that,
 // it reads everything anew.
 func (c *Cache) run(ctx context.Context) {

@@ -1,7 +1,9 @@
 package meta
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -96,5 +98,35 @@ func TestAnEtcdRestartStopsNothing(t *testing.T) {
 			t.Fatal("the lease is not renewed")
 		case <-time.After(20 * time.Millisecond):
 		}
+	}
+}
+
+func TestWhoWaitsForWhatItWritesNeedsNoAnswer(t *testing.T) {
+	s := open(t)
+	m, cache := join(t, s, "n1"), follow(t, s)
+	there := func(s *Snapshot) bool { return len(s.Tables) == 1 }
+	seen, err := cache.WaitWritten(patience(t), there, func(ctx context.Context) error {
+		_, err := m.CreateTable(patience(t), "t")
+		ok(t, err)
+		<-ctx.Done() // The answer does not come.
+		return ctx.Err()
+	})
+	ok(t, err)
+	if !there(seen) {
+		t.Fatal("it is not there")
+	}
+}
+
+func TestWhoCannotWriteDoesNotWait(t *testing.T) {
+	s := open(t)
+	cache := follow(t, s)
+	why := errors.New("no")
+	never := func(*Snapshot) bool { return false }
+	if _, err := cache.WaitWritten(patience(t), never, func(context.Context) error { return why }); !errors.Is(err, why) {
+		t.Fatalf("%v, want %v", err, why)
+	}
+	ctx, cancel := context.WithCancel(patience(t))
+	if _, err := cache.WaitWritten(ctx, never, func(context.Context) error { cancel(); return nil }); !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v, want that it was cancelled", err)
 	}
 }

@@ -31,6 +31,8 @@ type transfer struct {
 	ID      ID               `json:"id"`
 	From    record.BatchID   `json:"from"`
 	Segment record.SegmentID `json:"segment"`
+	// Counted says that the target knows how much there is: clients wait while the source estimates.
+	Counted bool `json:"counted,omitempty"`
 }
 
 // sampled is the first part of the answer to methodSample; the end comes when the sample was taken.

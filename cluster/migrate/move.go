@@ -51,7 +51,8 @@ type move struct {
 	served   time.Time // when all was here
 	silence  time.Time // since when the source does not answer; zero if it does
 	yielded  yielded
-	first    []byte // entries that came with yielded
+	first    []byte             // entries that came with yielded
+	room     *store.ArrivalRoom // for the arrival
 	arrival  *store.Arrival
 	pulls    *pulls
 	priority *priority
@@ -141,6 +142,7 @@ func (m *move) stop() {
 		m.arrival.Release(errStops)
 	}
 	m.dropCopy()
+	m.room.Close()
 }
 
 // once carries out one stage, and begins it again after a while if it failed.
@@ -356,6 +358,7 @@ func (m *move) samples(ctx context.Context) error {
 		if last {
 			break
 		}
+		m.total.Store(said.Bytes)
 		done.Go(func() {
 			if err := m.o.Store.Prepare(preparing, Ranges(m.ranges), said.Records, said.Bytes); err != nil {
 				m.log.Warn("memory for what will come could not be made ready", "why", err)

@@ -82,7 +82,11 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err := shelf.sendKeys(ctx, c, s.origin.Sampled(m.ID)); err != nil {
 		return nil, nil, err
 	}
-	return yielded{Ceiling: shelf.store.Ceiling(), Bytes: shelf.bytesOf(m.Ranges)}, nil, nil
+	y := yielded{Ceiling: shelf.store.Ceiling()}
+	if !ask.Counted {
+		y.Bytes = shelf.bytesOf(m.Ranges)
+	}
+	return y, nil, nil
 }
 
 // sample notes what clients use. It goes with what is yielded: what it is now may be another thing by then.

@@ -18,6 +18,9 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	if err := m.halt(ctx, BeforeTransfer); err != nil {
 		return yielding, err
 	}
+	if err := m.ready(); err != nil {
+		return yielding, err
+	}
 	m.o.Gate.Expect(m.want.Ranges)
 	gone := false
 	defer func() {
@@ -39,22 +42,32 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	}
 	m.silence = time.Time{}
 	m.yielded = y
-	m.total.Store(y.Bytes)
+	if y.Bytes > 0 {
+		m.total.Store(y.Bytes)
+	}
 	// What etcd says now must be known here before anything is opened.
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Wanted })
 	if err != nil {
 		return yielding, err
 	}
 	m.want, gone = s.Migrations[m.id], true
-	m.log.Info("the source has yielded", "ceiling", y.Ceiling, "bytes", y.Bytes, "took", time.Since(m.began).Round(time.Millisecond).String())
+	m.log.Info("the source has yielded", "ceiling", y.Ceiling, "bytes", m.total.Load(), "took", time.Since(m.began).Round(time.Millisecond).String())
 	return opening, m.halt(ctx, Yielded)
+}
+
+// ready makes what the arrival needs, so that clients need not wait for it between the source and this node.
+func (m *move) ready() (err error) {
+	if m.room == nil && m.arrival == nil && m.want.Options.Indirect() {
+		m.room, err = m.o.Store.NewArrivalRoom()
+	}
+	return err
 }
 
 // ask makes the call and keeps what comes with the answer. What it says of this node's log counts if the source has not
 // yielded before.
 func (m *move) ask(ctx context.Context) (yielded, error) {
 	from, segment := m.o.Store.Position()
-	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment})
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0})
 	if err != nil {
 		return yielded{}, err
 	}
@@ -100,7 +113,7 @@ func (m *move) arrive() error {
 	if m.o.Cache.Snapshot().Migrations[m.id].Stage != meta.Moving {
 		return errEnded
 	}
-	a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m, Indirect: m.want.Options.Indirect()})
+	a, err := m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: m.yielded.Ceiling, Puller: m, Indirect: m.want.Options.Indirect(), Room: m.room})
 	m.arrival = a
 	m.knows.Store(a)
 	return err
@@ -214,6 +227,7 @@ func (m *move) leave(ctx context.Context) {
 		m.pulls.close()
 	}
 	m.dropCopy()
+	m.room.Close()
 	m.receiving.end()
 	close(m.quiet)
 	m.o.Gate.Unexpect(m.want.Ranges)

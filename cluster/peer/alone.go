@@ -96,17 +96,19 @@ func (n *node) stream(ctx context.Context, f *frame) (*Stream, error) {
 	return s, nil
 }
 
-// writeTo writes a request; a large one at low priority.
+// writeTo writes a request; a large one piece by piece, so that others have the core and the network in between.
 func (f *frame) writeTo(c net.Conn) (err error) {
 	f.unsummed = faithful(c)
-	write := func() {
+	if len(f.bulk) < largeBulk {
 		parts := net.Buffers{f.appendFront(nil), f.bulk}
 		_, err = parts.WriteTo(c)
+		return err
 	}
-	if len(f.bulk) < largeBulk {
-		write()
-	} else {
-		background.Quietly(write)
+	var pace background.Pace
+	_, err = c.Write(f.appendFront(nil))
+	for at := 0; at < len(f.bulk) && err == nil; at += background.Piece {
+		pace.Rest()
+		_, err = c.Write(f.bulk[at:min(at+background.Piece, len(f.bulk))])
 	}
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // headerBytes is the size of a frame's header, little-endian:
@@ -174,8 +176,10 @@ func (f *frame) readRest(r io.Reader, into []byte, header *[headerBytes]byte, s 
 	}
 	into = into[:n]
 	body := into[pad:]
-	if _, err := io.ReadFull(r, body); err != nil {
-		return into, fmt.Errorf("peer: a frame ended early: %w", noEOF(err))
+	for at := 0; at < len(body); at += background.Piece {
+		if _, err := io.ReadFull(r, body[at:min(at+background.Piece, len(body))]); err != nil {
+			return into, fmt.Errorf("peer: a frame ended early: %w", noEOF(err))
+		}
 	}
 	summed := body
 	if f.unsummed {

@@ -52,7 +52,7 @@ func (k *caller) run(ctx context.Context) error {
 	var scratch []byte // memory of the next frame, unless a handler has it
 	for {
 		var f frame
-		memory, err := f.readBy(k.in, scratch, k.patiently)
+		memory, err := f.readBy(k.in, scratch, k.lend)
 		if err != nil {
 			return err
 		}
@@ -86,24 +86,17 @@ func (k *caller) run(ctx context.Context) error {
 	}
 }
 
-// largeBulk is what makes a request so long that it is sent and read at low priority: a copy
-// of a segment, say, for which no client waits.
+// largeBulk is what makes a request so long that it is sent slowly: a copy of a segment, say, for which no client waits.
 const largeBulk = 1 << 20
 
-// patiently reads the rest of a large request at low priority, into memory that was lent before if there is some.
-func (k *caller) patiently(s sizes, into []byte, read func([]byte)) {
-	if s.bulk < largeBulk {
-		read(into)
-		return
+// lend reads the rest of a large request into memory that was lent before, if there is some.
+func (k *caller) lend(s sizes, into []byte, read func([]byte)) {
+	if s.bulk >= largeBulk {
+		if b, _ := k.server.lent.Get().(*[]byte); b != nil {
+			into = *b
+		}
 	}
-	if b, _ := k.server.lent.Get().(*[]byte); b != nil {
-		into = *b
-	}
-	if k.quiet {
-		read(into)
-		return
-	}
-	background.Quietly(func() { read(into) })
+	read(into)
 }
 
 // begin answers a request in a goroutine of its own, when there is room for one.

@@ -77,9 +77,18 @@ func readFooter(f *os.File, log record.LogID, id record.SegmentID) (version uint
 // writeReplica writes a replica's file under a temporary name and syncs it. The
 // sum is checked on the way: what is stored is what was meant.
 func writeReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, bytes []byte, between func()) (tmp string, err error) {
+	f, err := fillReplica(dir, log, id, version, c, bytes, between)
+	if f == nil {
+		return "", err
+	}
+	return syncReplica(f, err)
+}
+
+// fillReplica is writeReplica but for the sync, which waits for the disk: syncReplica has to follow.
+func fillReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, bytes []byte, between func()) (*os.File, error) {
 	f, err := os.CreateTemp(dir, replicaName(log, id)+"-*"+tmpSuffix)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	sum := uint32(0)
 	for at := 0; at < len(bytes) && err == nil; at += copyStep {
@@ -94,6 +103,11 @@ func writeReplica(dir string, log record.LogID, id record.SegmentID, version uin
 	if err == nil {
 		_, err = f.Write(encodeFooter(log, id, version, c))
 	}
+	return f, err
+}
+
+// syncReplica ends what fillReplica began, and failed with err if that is not nil.
+func syncReplica(f *os.File, err error) (tmp string, _ error) {
 	if err == nil {
 		err = syncFile(f)
 	}

@@ -394,12 +394,13 @@ func verify(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skip
 	if sumSlowly(bytes[:c.End], between) != c.Sum {
 		return fmt.Errorf("%w: segment %d does not match its sum", ErrCorrupt, id)
 	}
-	return verifyEntries(bytes[:c.End], log, id, c, skipCRC, between)
+	return verifyEntries(bytes[:c.End], log, id, c, record.ScanOptions{SkipCRC: skipCRC, Between: between})
 }
 
 // verifyEntries is verify for bytes whose sum is another's to check.
-func verifyEntries(bytes []byte, log record.LogID, id record.SegmentID, c Closing, skipCRC bool, between func()) error {
-	ext, err := record.ScanWith(bytes, id, record.ScanOptions{Closed: true, SkipCRC: skipCRC, Between: between})
+func verifyEntries(bytes []byte, log record.LogID, id record.SegmentID, c Closing, o record.ScanOptions) error {
+	o.Closed = true
+	ext, err := record.ScanWith(bytes, id, o)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/background"
 )
 
@@ -27,13 +28,17 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 	if err != nil || has {
 		return nil, nil, err
 	}
-	var tmp string
-	background.Quietly(func() {
+	var file *os.File
+	background.InTurn(func(rest func()) {
 		// Its sum is checked when it is written.
-		if err = verifyEntries(c.Bulk, q.Log, q.Segment, q.Closing, q.Checked, nil); err == nil {
-			tmp, err = writeReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, c.Bulk, func() {})
+		if err = verifyEntries(c.Bulk, q.Log, q.Segment, q.Closing, record.ScanOptions{SkipCRC: q.Checked, Between: rest}); err == nil {
+			file, err = fillReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, c.Bulk, rest)
 		}
 	})
+	var tmp string
+	if file != nil {
+		tmp, err = syncReplica(file, err)
+	}
 	if isFull(err) {
 		b.count.refusals.Add(1)
 		err = fmt.Errorf("%w: %w", ErrFull, err)

@@ -31,17 +31,24 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 	return nil
 }
 
-// thickenAll makes the copies of some segments, all at once: while one is sent another is on its way to a
-// disk. They are few, and go at low priority.
+// thickenAtOnce is how many segments thickenAll copies at a time: while one is sent others are on their way to a disk.
+const thickenAtOnce = 3
+
+// thickenAll makes the copies of some segments, a few at a time.
 //
 // The bytes of segs are lent until it returns.
 func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []hlog.SourceSegment, m Membership) error {
 	errs := make([]error, len(some))
 	var all sync.WaitGroup
+	turns := make(chan struct{}, thickenAtOnce)
 	for i, c := range some {
 		at := slices.IndexFunc(segs, func(g hlog.SourceSegment) bool { return g.ID == c.id })
 		read := loaded{p: p, c: c, lent: segs[at].Bytes}
-		all.Go(func() { errs[i] = p.thicken(ctx, c, m, &read, false) })
+		turns <- struct{}{}
+		all.Go(func() {
+			errs[i] = p.thicken(ctx, c, m, &read, false)
+			<-turns
+		})
 	}
 	all.Wait()
 	return errors.Join(errs...)

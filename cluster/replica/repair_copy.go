@@ -164,7 +164,7 @@ func (l *loaded) load() error {
 	}
 	l.bytes = b[:c.End]
 	var sum uint32
-	background.Quietly(func() { sum, err = l.check() })
+	background.InTurn(func(rest func()) { sum, err = l.check(rest) })
 	if err != nil {
 		return err
 	}
@@ -181,12 +181,15 @@ func (l *loaded) load() error {
 
 // check sums up what was read. What others sent, and nobody has looked at since, is checked entry by entry, once for all
 // copies.
-func (l *loaded) check() (sum uint32, err error) {
-	sum = crc32.Checksum(l.bytes, castagnoliTable)
+func (l *loaded) check(rest func()) (sum uint32, err error) {
+	for at := 0; at < len(l.bytes); at += background.Piece {
+		sum = crc32.Update(sum, castagnoliTable, l.bytes[at:min(at+background.Piece, len(l.bytes))])
+		rest()
+	}
 	if l.lent == nil {
 		return sum, nil
 	}
-	if _, err := record.ScanWith(l.bytes, l.c.id, record.ScanOptions{Closed: true}); err != nil {
+	if _, err := record.ScanWith(l.bytes, l.c.id, record.ScanOptions{Closed: true, Between: rest}); err != nil {
 		return 0, fmt.Errorf("segment %d cannot be copied: %w", l.c.id, err)
 	}
 	l.whole = true

@@ -25,6 +25,9 @@ func SlotsRange(first, last uint16) Range {
 	return Range{record.Place(first) << slotShift, slotEnd(record.Place(last) << slotShift)}
 }
 
+// slotStart returns the first place of the slot that p lies in.
+func slotStart(p record.Place) record.Place { return p >> slotShift << slotShift }
+
 // slotEnd returns the last place of the slot that p lies in.
 func slotEnd(p record.Place) record.Place { return p | (1<<slotShift - 1) }
 
@@ -56,6 +59,19 @@ func (r Range) atSlots() []Range {
 		r.First = end + 1
 	}
 	return append(parts, r)
+}
+
+// slotRuns cuts r into the rest of its first slot, whole slots, and the beginning of its last one, as far as there are.
+func (r Range) slotRuns() (runs []Range) {
+	if r.First != slotStart(r.First) && slotEnd(r.First) < r.Last {
+		runs = append(runs, Range{r.First, slotEnd(r.First)})
+		r.First = slotEnd(r.First) + 1
+	}
+	if start := slotStart(r.Last); r.Last != slotEnd(r.Last) && start > r.First {
+		runs = append(runs, Range{r.First, start - 1})
+		r.First = start
+	}
+	return append(runs, r)
 }
 
 // String returns both ends as 16 hexadecimal digits.

@@ -18,15 +18,15 @@ type Slots struct {
 func (s Slots) Whole() bool { return len(s.Owners) == 1 }
 
 // Slots shows the map as Redis Cluster clients want it: every slot exactly
-// once, in order. It takes a step for every slot; keep the result with the map.
+// once, in order. It takes a step for every range and every slot that is cut.
 func (m Map) Slots() []Slots {
 	var out []Slots
 	var parts []Span // of the slot at hand
 	for _, s := range m.spans {
-		for _, r := range s.Range.atSlots() {
+		for _, r := range s.Range.slotRuns() {
 			parts = append(parts, Span{r, s.Owner})
 			if r.Last == slotEnd(r.Last) {
-				out = showSlot(out, parts)
+				out = showSlots(out, parts)
 				parts = parts[:0]
 			}
 		}
@@ -34,14 +34,14 @@ func (m Map) Slots() []Slots {
 	return out
 }
 
-// showSlot adds a slot, given by its parts, to those before it.
-func showSlot(out []Slots, parts []Span) []Slots {
-	slot, owners := parts[0].Range.First.Slot(), ownersByShare(parts)
+// showSlots adds a slot, given by its parts, or whole slots of one owner to those before.
+func showSlots(out []Slots, parts []Span) []Slots {
+	first, last, owners := parts[0].Range.First.Slot(), parts[len(parts)-1].Range.Last.Slot(), ownersByShare(parts)
 	if n := len(out); n > 0 && len(owners) == 1 && slices.Equal(out[n-1].Owners, owners) {
-		out[n-1].Last = slot
+		out[n-1].Last = last
 		return out
 	}
-	return append(out, Slots{slot, slot, owners})
+	return append(out, Slots{first, last, owners})
 }
 
 func ownersByShare(parts []Span) []NodeID {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/internal/background"
 )
 
@@ -28,11 +29,10 @@ func (l *Log) fileSide(s *Segment) error {
 	if err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, err)
 	}
-	background.Quietly(func() {
-		if _, err = file.WriteAt(f.bytes[:s.End()], 0); err == nil {
-			err = file.Sync()
-		}
-	})
+	background.InTurn(func(rest func()) { err = writeInSteps(file, f.bytes[:s.End()], rest) })
+	if err == nil {
+		err = file.Sync()
+	}
 	if err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, errors.Join(err, file.Close(), l.opts.Device.Remove(s.ID)))
 	}
@@ -40,6 +40,17 @@ func (l *Log) fileSide(s *Segment) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s.file, s.flushed = file, true
+	return nil
+}
+
+// writeInSteps writes a segment's bytes to its file.
+func writeInSteps(file device.File, b []byte, rest func()) error {
+	for at := 0; at < len(b); at += background.Piece {
+		if _, err := file.WriteAt(b[at:min(at+background.Piece, len(b))], int64(at)); err != nil {
+			return err
+		}
+		rest()
+	}
 	return nil
 }
 

@@ -396,3 +396,19 @@ func TestTrimZeroesLeavesTheLastByteThatWasWritten(t *testing.T) {
 		}
 	}
 }
+
+func TestAScanThatPausesFindsTheSame(t *testing.T) {
+	b := randomBatches(seeded(t), 4*pieceBytes, 2000)
+	want, err := ScanWith(b.seg, testID, ScanOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pauses := 0
+	got, err := ScanWith(b.seg, testID, ScanOptions{Between: func() { pauses++ }})
+	if err != nil || got != want {
+		t.Fatalf("%+v, %v; want %+v", got, err, want)
+	}
+	if most := want.End / pieceBytes; pauses < most/2 || pauses > most {
+		t.Errorf("%d pauses in %d bytes", pauses, want.End)
+	}
+}

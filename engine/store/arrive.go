@@ -78,6 +78,40 @@ type ArriveOptions struct {
 	Puller  Puller
 	// Indirect says that pulls bring indirections in the place of cold records.
 	Indirect bool
+	// Room is memory that was made ready for the arrival, whose it is from now on; nil: it is made now.
+	Room *ArrivalRoom
+}
+
+// ArrivalRoom is memory that an arrival begins with. To make it takes milliseconds, which clients need not wait for.
+type ArrivalRoom struct{ cold *indirections }
+
+// NewArrivalRoom makes memory ready for an arrival with indirections. Close gives back what none took.
+func (st *Store) NewArrivalRoom() (*ArrivalRoom, error) {
+	if st.closed.Load() {
+		return nil, ErrClosed
+	}
+	cold, err := newIndirections(st)
+	if err != nil {
+		return nil, err
+	}
+	return &ArrivalRoom{cold}, nil
+}
+
+// take gives what the room has, once; nil if there is nothing.
+func (r *ArrivalRoom) take() *indirections {
+	if r == nil {
+		return nil
+	}
+	cold := r.cold
+	r.cold = nil
+	return cold
+}
+
+// Close gives the memory back that no arrival took.
+func (r *ArrivalRoom) Close() {
+	if cold := r.take(); cold != nil {
+		cold.ix.Close()
+	}
 }
 
 var (
@@ -100,7 +134,10 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 	a.waiting.init(a)
 	if o.Indirect {
 		var err error
-		if a.cold, err = newIndirections(st); err != nil {
+		if a.cold = o.Room.take(); a.cold == nil {
+			a.cold, err = newIndirections(st)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

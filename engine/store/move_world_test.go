@@ -153,7 +153,12 @@ func (m *move) crash() {
 // begin begins the arrival, with the results of the source.
 func (m *move) begin() {
 	m.t.Helper()
-	a, err := m.st.Arrive(store.ArriveOptions{Ranges: m.ranges, Ceiling: m.e.st.Ceiling(), Puller: m, Indirect: m.indirect})
+	room, err := m.st.NewArrivalRoom()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer room.Close() // If the arrival has it, that does nothing.
+	a, err := m.st.Arrive(store.ArriveOptions{Ranges: m.ranges, Ceiling: m.e.st.Ceiling(), Puller: m, Indirect: m.indirect, Room: room})
 	if err != nil {
 		m.t.Fatal(err)
 	}

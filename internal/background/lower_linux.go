@@ -29,3 +29,9 @@ func lower(n int) {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), n)
 	}
 }
+
+// nap sleeps to some ten microseconds, where the Go scheduler's timers come a millisecond late.
+func nap(d time.Duration) {
+	at := unix.NsecToTimespec(int64(d))
+	_ = unix.Nanosleep(&at, nil) // A signal ends it early.
+}

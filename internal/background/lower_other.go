@@ -2,6 +2,8 @@
 
 package background
 
+import "time"
+
 const (
 	niceness = 10
 	modesty  = 5
@@ -9,3 +11,5 @@ const (
 )
 
 func lower(int) {}
+
+func nap(d time.Duration) { time.Sleep(d) }

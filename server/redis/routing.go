@@ -147,13 +147,15 @@ func (r *Routing) classify(g view.Range) part {
 func (r *Routing) fillSlots() {
 	for _, p := range r.parts {
 		r.waiting = r.waiting || p.state == slotRecovering
-		for slot := int(p.First.Slot()); slot <= int(p.Last.Slot()); slot++ {
-			whole := view.SlotsRange(uint16(slot), uint16(slot))
-			if p.First <= whole.First && whole.Last <= p.Last {
-				r.slots[slot] = p.state
-			} else {
-				r.slots[slot] = slotCut
-			}
+		first, last := p.First.Slot(), p.Last.Slot()
+		for slot := int(first); slot <= int(last); slot++ {
+			r.slots[slot] = p.state
+		}
+		if view.SlotsRange(first, first).First < p.First {
+			r.slots[first] = slotCut
+		}
+		if p.Last < view.SlotsRange(last, last).Last {
+			r.slots[last] = slotCut
 		}
 	}
 }

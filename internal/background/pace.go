@@ -1,0 +1,52 @@
+package background
+
+import (
+	"runtime"
+	"time"
+)
+
+// Pace is for bulk work at usual priority: between its pieces, of some ten microseconds each, it rests for longer than they
+// took. Where others want the core a piece takes longer, and so does the rest.
+//
+// It is for work of milliseconds that many may have at once. A thread of low priority that is off its core keeps its
+// processor of the Go scheduler, and perhaps a lock of it: those who serve would wait for the least of all.
+//
+// The zero value is ready. It belongs to one goroutine.
+type Pace struct{ since time.Time }
+
+const (
+	// stint is how long work goes on before it rests. To rest after less would cost more than it gives.
+	stint = 50 * time.Microsecond
+	// restFor is how many times as long it rests.
+	restFor = 2
+	// longest bounds a rest: work that waited for something else need not pay for it.
+	longest = 2 * time.Millisecond
+)
+
+// Rest is called between two pieces.
+func (p *Pace) Rest() {
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since = now
+		return
+	}
+	worked := now.Sub(p.since)
+	if worked < stint {
+		return
+	}
+	nap(min(restFor*worked, longest))
+	p.since = time.Now()
+}
+
+// turns has one of each f that runs in turn.
+var turns = make(chan struct{}, max(1, runtime.NumCPU()/4))
+
+// InTurn runs paced work of milliseconds when it is its turn: many who have some go one after the other. f waits for nobody, as
+// others wait for it.
+func InTurn(f func(rest func())) {
+	turns <- struct{}{}
+	defer func() { <-turns }()
+	var p Pace
+	p.Rest()
+	f(p.Rest)
+}

@@ -1,0 +1,44 @@
+package background
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestAFewAtATimeRunInTurn(t *testing.T) {
+	var running, most, ran atomic.Int32
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			InTurn(func(rest func()) {
+				now := running.Add(1)
+				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+				}
+				rest()
+				ran.Add(1)
+				running.Add(-1)
+			})
+		})
+	}
+	all.Wait()
+	if ran.Load() != 50 || int(most.Load()) > cap(turns) {
+		t.Errorf("%d ran, %d at a time; %d may", ran.Load(), most.Load(), cap(turns))
+	}
+}
+
+func TestWhatHasNotWorkedForLongDoesNotRest(t *testing.T) {
+	soon := time.Now().Add(time.Hour) // It has begun, and worked for nothing yet.
+	p := Pace{since: soon}
+	p.Rest()
+	if p.since != soon {
+		t.Error("it rested")
+	}
+	began := time.Now().Add(-stint)
+	p.since = began
+	p.Rest()
+	if !p.since.After(began) {
+		t.Error("it did not rest")
+	}
+}
