@@ -190,8 +190,9 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 	}
 }
 
-// sendKeys sends the entries of keys in parts of an answer.
-func (s *Shelf) sendKeys(ctx context.Context, c *peer.Call, list []store.ArrivingKey) error {
+// sendKeys sends the entries of keys in parts of an answer. Those that are not in memory are left out: operations wait meanwhile,
+// and would wait for a disk.
+func (s *Shelf) sendKeys(c *peer.Call, list []store.ArrivingKey) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -200,24 +201,27 @@ func (s *Shelf) sendKeys(ctx context.Context, c *peer.Call, list []store.Arrivin
 		return err
 	}
 	defer s.giveBack(r, &s.urgent)
-	for at := (store.PullCursor{}); ; {
-		var part []byte
+	var part []byte
+	for at, more := (store.PullCursor{}), true; more; {
 		r.ss.Begin()
 		next, st := r.ss.PullKeys(list, at, partBytes, func(entry []byte) { part = append(part, entry...) })
 		r.ss.End()
 		switch st {
 		case store.OK:
+			more = next != (store.PullCursor{})
 		case store.Cold:
-			err = r.ss.Fetch(ctx)
+			next = store.PullCursor{At: next.At + 1}
+			more = next.At < uint64(len(list))
 		default:
-			err = r.ss.Err()
-		}
-		if err == nil && len(part) > 0 {
-			err = c.Send(yielded{}, part)
-		}
-		if err != nil || st == store.OK && next == (store.PullCursor{}) {
-			return err
+			return r.ss.Err()
 		}
 		at = next
+		if len(part) >= partBytes || !more && len(part) > 0 {
+			if err := c.Send(yielded{}, part); err != nil {
+				return err
+			}
+			part = part[:0]
+		}
 	}
+	return nil
 }

@@ -84,7 +84,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
 		return nil, nil, err
 	}
-	if err := shelf.sendKeys(ctx, c, s.origin.Sampled(m.ID)); err != nil {
+	if err := shelf.sendKeys(c, s.origin.Sampled(m.ID)); err != nil {
 		return nil, nil, err
 	}
 	return yielded{Ceiling: shelf.store.Ceiling(), Bytes: shelf.bytesOf(m.Ranges)}, nil, nil
