@@ -19,7 +19,7 @@ func (l *life) newDriver() *migrate.Driver {
 	return migrate.New(migrate.Options{
 		Self: l.self, Cache: l.cache, Member: l.ledger.current, Peers: l.pool, Store: l.store,
 		Gate: landing{l}, Tier: l.tier, Taking: &l.taking, Roster: l.primary.Load().RosterNumber,
-		PullBytes: int(l.cfg.MigratePullBytes), Partitions: l.cfg.MigratePartitions, Rate: int64(l.cfg.MigrateRate),
+		PullBytes: int(l.cfg.MigratePullBytes), Partitions: l.cfg.MigratePartitions, Rate: int64(l.cfg.MigrateRate), SharedMemory: l.cfg.MigrateShared,
 		HaltAt: migrate.Step(l.cfg.MigrateHaltAt), HaltDir: l.cfg.MigrateHaltDir, Log: l.log.With(slog.String("part", "migrate")),
 	})
 }

@@ -72,6 +72,7 @@ type Config struct {
 	MigratePullBytes  Size          // how much one pull of a migration brings
 	MigratePartitions int           // pulls of a migration that are under way at a time
 	MigrateRate       Size          // bytes per second that a migration to this node takes at most; 0: no limit
+	MigrateShared     bool          // a source on this machine writes entries to this node's memory
 	OwnershipCheck    string        // views, keys: how native sessions find out whether keys are this node's
 	MigrateHaltAt     string        // for tests: a step at which migrations to this node halt
 	MigrateHaltDir    string        // for tests: where files say at which steps migrations halt
@@ -117,6 +118,7 @@ func Default() Config {
 
 		MigratePullBytes:  20 << 10,
 		MigratePartitions: 32,
+		MigrateShared:     true,
 
 		AdminAddr: "127.0.0.1:9736",
 		LogLevel:  "info",

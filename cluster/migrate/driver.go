@@ -27,12 +27,14 @@ type Options struct {
 	Tier   *device.Bucket // where segments of other logs can be read; nil if there is none
 	Log    *slog.Logger
 
-	PullBytes  int           // of one pull; 20 KB
-	Partitions int           // pulls under way at a time; 32
-	Rate       int64         // bytes per second at most; 0 is no limit
-	Patience   time.Duration // with a source that lives and does not answer, then ranges are returned; 15 s
-	HaltAt     Step          // for tests
-	HaltDir    string        // for tests; see Halts
+	PullBytes  int   // of one pull; 20 KB
+	Partitions int   // pulls under way at a time; 32
+	Rate       int64 // bytes per second at most; 0 is no limit
+	// SharedMemory has a source on the same machine write entries to memory of this node.
+	SharedMemory bool
+	Patience     time.Duration // with a source that lives and does not answer, then ranges are returned; 15 s
+	HaltAt       Step          // for tests
+	HaltDir      string        // for tests; see Halts
 }
 
 func (o Options) withDefaults() Options {

@@ -18,6 +18,7 @@ type lane struct {
 	p     *pulls
 	most  int // partitions
 	under []*partition
+	land  *landing // nil: entries come over the wire
 
 	soon  context.Context // when the source is to have answered
 	since time.Time       // when that was said
@@ -28,6 +29,7 @@ type lane struct {
 type partition struct {
 	piece  view.Range
 	cursor store.PullCursor
+	slot   uint32 // of the landing, if there is one
 }
 
 func (p *pulls) lane(partitions int) (*lane, error) {
@@ -42,6 +44,7 @@ func (p *pulls) lane(partitions int) (*lane, error) {
 // others.
 func (l *lane) run(ctx context.Context) error {
 	background.Modest()
+	l.prepare(ctx)
 	err := l.fill(ctx)
 	for err == nil && len(l.under) > 0 {
 		err = l.once(ctx)
@@ -50,11 +53,45 @@ func (l *lane) run(ctx context.Context) error {
 		l.p.leave(at.piece)
 	}
 	l.under = nil
+	l.dropLanding(ctx, err == nil)
 	if l.stop != nil {
 		l.stop()
 		l.soon, l.stop = nil, nil
 	}
 	return err
+}
+
+// prepare has the source write entries to memory of this node, if both are on one machine.
+func (l *lane) prepare(ctx context.Context) {
+	if !l.p.m.o.SharedMemory {
+		return
+	}
+	land, err := newLanding(l.most, l.p.m.o.PullBytes)
+	if err == nil {
+		if _, err = l.line.Call(l.patience(ctx), methodLand, land.ask(l.p.m.id, false), nil, nil); err != nil {
+			_ = land.memory.Close()
+		}
+	}
+	if err != nil {
+		l.p.m.log.Debug("entries come over the wire", "why", err)
+		return
+	}
+	l.land = land
+}
+
+// dropLanding gives the landing back, and tells the source if it can be told.
+func (l *lane) dropLanding(ctx context.Context, tell bool) {
+	if l.land == nil {
+		return
+	}
+	if tell {
+		_, err := l.line.Call(l.patience(ctx), methodLand, l.land.ask(l.p.m.id, true), nil, nil)
+		if err != nil {
+			l.p.m.log.Debug("the source keeps memory for entries for a while", "why", err)
+		}
+	}
+	_ = l.land.memory.Close()
+	l.land = nil
 }
 
 // patience is a context that ends when the source has been silent for about as long as it may. Many pulls share one: a timer
@@ -77,7 +114,11 @@ func (l *lane) fill(ctx context.Context) error {
 		if !ok {
 			return nil
 		}
-		if err := l.ask(ctx, &partition{piece: piece}); err != nil {
+		at := &partition{piece: piece}
+		if l.land != nil {
+			at.slot = l.land.take()
+		}
+		if err := l.ask(ctx, at); err != nil {
 			return err
 		}
 	}
@@ -91,6 +132,11 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 		ID: l.p.m.id, Range: at.piece, Cursor: at.cursor, Bytes: uint32(l.p.m.o.PullBytes),
 		Since: l.p.log.since, Indirect: l.p.m.want.Options.Indirect(),
 	}
+	if l.land != nil {
+		into := pullInto{pull: q, Landing: markOf(l.land.share), Slot: at.slot}
+		l.head = into.encode(l.head)
+		return l.line.Send(l.patience(ctx), methodPullInto, l.head, nil)
+	}
 	l.head = q.encode(l.head)
 	return l.line.Send(l.patience(ctx), methodPull, l.head, nil)
 }
@@ -98,7 +144,7 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 // once takes the answer to the oldest pull, replays it, and sends the next of the same partition.
 func (l *lane) once(ctx context.Context) error {
 	at := l.under[0]
-	got, bytes, err := l.replay(ctx)
+	got, bytes, err := l.replay(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -113,17 +159,17 @@ func (l *lane) once(ctx context.Context) error {
 		at.cursor = got.Cursor
 		return l.ask(ctx, at)
 	}
+	if l.land != nil {
+		l.land.leave(at.slot)
+	}
 	background.Aloud(func() { l.p.m.arrival.Pulled(store.Range(at.piece)) })
 	return l.fill(ctx)
 }
 
 // replay waits for an answer and imports what it brings.
-func (l *lane) replay(ctx context.Context) (got pulled, bytes int, err error) {
+func (l *lane) replay(ctx context.Context, at *partition) (got landed, bytes int, err error) {
 	began := time.Now()
-	head, entries, err := l.line.Receive(l.patience(ctx))
-	if err == nil {
-		err = got.decode(head)
-	}
+	got, here, entries, err := l.receive(ctx, at)
 	var cold []store.Indirection
 	if err == nil {
 		entries, cold, err = got.split(entries)
@@ -136,7 +182,9 @@ func (l *lane) replay(ctx context.Context) (got pulled, bytes int, err error) {
 	}
 	l.p.m.d.turns <- struct{}{}
 	came := time.Now()
-	err = l.worker.Import(ctx, entries)
+	if err = l.worker.Import(ctx, here); err == nil {
+		err = l.worker.Import(ctx, entries)
+	}
 	took := time.Since(came)
 	<-l.p.m.d.turns
 	l.p.m.awaited.Add(int64(came.Sub(began)))
@@ -144,7 +192,24 @@ func (l *lane) replay(ctx context.Context) (got pulled, bytes int, err error) {
 	if err != nil {
 		return got, 0, fmt.Errorf("import what was pulled: %w", err)
 	}
-	l.p.m.bytes.Add(int64(len(entries)))
+	bytes = len(here) + len(entries)
+	l.p.m.bytes.Add(int64(bytes))
+	l.p.m.landed.Add(int64(len(here)))
 	l.p.m.records.Add(int64(got.Records))
-	return got, len(entries), nil
+	return got, bytes, nil
+}
+
+// receive waits for the answer to a pull: here are entries that landed, and the bulk is what follows them.
+func (l *lane) receive(ctx context.Context, at *partition) (got landed, here, bulk []byte, err error) {
+	head, bulk, err := l.line.Receive(l.patience(ctx))
+	switch {
+	case err != nil:
+	case l.land == nil:
+		err = got.pulled.decode(head)
+	default:
+		if err = got.decode(head); err == nil {
+			here, err = l.land.entries(at.slot, got.Bytes)
+		}
+	}
+	return got, here, bulk, err
 }

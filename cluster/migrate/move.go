@@ -64,6 +64,7 @@ type move struct {
 	now            atomic.Pointer[stage]
 	waitsFor       atomic.Pointer[string]
 	bytes, records atomic.Int64
+	landed         atomic.Int64 // bytes, of those that came through memory that both nodes have
 	asked          atomic.Int64 // keys, in priority pulls
 	// How long lanes waited for the source, and replayed, in nanoseconds.
 	awaited, replayed atomic.Int64

@@ -113,12 +113,18 @@ func pullsBetween(b testing.TB, source *store.Store, bytes, partitions int) *pul
 // pullsWith is pullsBetween with options.
 func pullsWith(b testing.TB, source *store.Store, bytes, partitions int, o meta.MigrationOptions) *pulls {
 	b.Helper()
+	return pullsOf(b, source, bytes, partitions, o, (*Source).Handle)
+}
+
+// pullsOf is pullsWith from a source that answers what handle says.
+func pullsOf(b testing.TB, source *store.Store, bytes, partitions int, o meta.MigrationOptions, handle func(*Source, *peer.Server)) *pulls {
+	b.Helper()
 	secret := []byte("tell nobody")
 	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving, Options: o}
 	shelf := NewShelf(source)
 	s, err := peer.NewServer(peer.ServerOptions{Node: "source", Secret: secret})
 	check(b, err)
-	NewSource(given{m: m, shelf: shelf}).Handle(s)
+	handle(NewSource(given{m: m, shelf: shelf}), s)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	check(b, err)
 	go func() {
@@ -132,7 +138,7 @@ func pullsWith(b testing.TB, source *store.Store, bytes, partitions int, o meta.
 	}()
 	pool, err := peer.NewPool(peer.PoolOptions{Node: "target", Secret: secret, Address: func(view.NodeID) (string, error) { return l.Addr().String(), nil }})
 	check(b, err)
-	d := New(Options{Self: "target", Peers: pool, Store: newStore(b), PullBytes: bytes, Partitions: partitions, Log: slog.New(slog.DiscardHandler)})
+	d := New(Options{Self: "target", Peers: pool, Store: newStore(b), PullBytes: bytes, Partitions: partitions, SharedMemory: true, Log: slog.New(slog.DiscardHandler)})
 	mv := newMove(d, m)
 	mv.arrival, err = d.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.Ranges), Ceiling: source.Ceiling(), Puller: mv, Indirect: o.Indirect()})
 	check(b, err)

@@ -127,7 +127,7 @@ func (m *move) pull(ctx context.Context) (stage, error) {
 	}
 	m.served = time.Now().UTC()
 	took := time.Since(began)
-	m.log.Info("all records of the migration are here, or known of", "records", m.records.Load(), "cold", m.arrival.Indirections(), "bytes", m.bytes.Load(), "asked", m.asked.Load(),
+	m.log.Info("all records of the migration are here, or known of", "records", m.records.Load(), "cold", m.arrival.Indirections(), "bytes", m.bytes.Load(), "landed", m.landed.Load(), "asked", m.asked.Load(),
 		"awaited", time.Duration(m.awaited.Load()).Round(time.Millisecond).String(), "replayed", time.Duration(m.replayed.Load()).Round(time.Millisecond).String(),
 		"took", took.Round(time.Millisecond).String(), "MBps", int(float64(m.bytes.Load())/took.Seconds()/1e6))
 	if err := m.halt(ctx, Pulled); err != nil {

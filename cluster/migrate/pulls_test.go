@@ -35,20 +35,32 @@ func session(t *testing.T, st *store.Store) *store.Session {
 }
 
 func TestAllRecordsComeByPulls(t *testing.T) {
-	const n = 5000
-	p := pullsBetween(t, filled(t, n), 1000, 3)
-	check(t, p.all(t.Context()))
-	if got := p.m.records.Load(); got != n {
-		t.Errorf("%d of %d records came", got, n)
-	}
-	ss := session(t, p.m.o.Store)
-	for i := range n {
-		if st := readKey(t, ss, i); st != store.OK {
-			t.Fatalf("key %d is %s", i, st)
-		}
-	}
-	if p.m.asked.Load() != 0 {
-		t.Errorf("%d keys were asked for though all were there", p.m.asked.Load())
+	for name, shared := range map[string]bool{"through memory": true, "over the wire": false} {
+		t.Run(name, func(t *testing.T) {
+			const n = 5000
+			p := pullsBetween(t, filled(t, n), 1000, 3)
+			p.m.o.SharedMemory = shared
+			check(t, p.all(t.Context()))
+			if got := p.m.records.Load(); got != n {
+				t.Errorf("%d of %d records came", got, n)
+			}
+			want := int64(0)
+			if shared {
+				want = p.m.bytes.Load()
+			}
+			if got := p.m.landed.Load(); got != want {
+				t.Errorf("%d of %d bytes came through memory, want %d", got, p.m.bytes.Load(), want)
+			}
+			ss := session(t, p.m.o.Store)
+			for i := range n {
+				if st := readKey(t, ss, i); st != store.OK {
+					t.Fatalf("key %d is %s", i, st)
+				}
+			}
+			if p.m.asked.Load() != 0 {
+				t.Errorf("%d keys were asked for though all were there", p.m.asked.Load())
+			}
+		})
 	}
 }
 

@@ -1,9 +1,12 @@
 package migrate
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
 )
@@ -76,5 +79,30 @@ func TestAColdRecordComesWhenItIsAskedForAndAnAbsentOneIsNotAskedFor(t *testing.
 	asked, left := p.m.asked.Load(), p.m.arrival.Indirections()
 	if asked == 0 || asked > 500 || before-left != asked {
 		t.Errorf("%d keys were asked for, and %d of %d indirections are left", asked, left, before)
+	}
+}
+
+func TestOnlyWhatIsInMemoryIsSentAhead(t *testing.T) {
+	source := coldSource(t, coldRecords)
+	shelf := NewShelf(source)
+	defer shelf.Close()
+	var list []store.ArrivingKey
+	for i := range coldRecords {
+		key := make([]byte, 30)
+		binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
+		list = append(list, store.ArrivingKey{Place: record.PlaceOf(0, key), Bytes: key})
+	}
+	sent, parts := 0, 0
+	c := peer.NewCall("target", nil, nil, func(_ any, bulk []byte) error {
+		sent += entriesIn(bulk)
+		parts++
+		return nil
+	})
+	check(t, shelf.sendKeys(c, list))
+	if sent == 0 || sent > coldRecords/2 {
+		t.Errorf("%d of %d records were sent, most of which are on disk", sent, coldRecords)
+	}
+	if parts > 10 {
+		t.Errorf("%d records were sent in %d parts", sent, parts)
 	}
 }

@@ -53,10 +53,21 @@ type reader struct {
 	ss      *store.Session
 	entries [][]byte
 	cold    []byte // indirections
+	records uint32
+	into    []byte // memory of the target, for as many entries as it takes; nil if there is none
+	landed  int    // bytes there
 }
 
-// emit takes an entry for the answer.
-func (r *reader) emit(entry []byte) { r.entries = append(r.entries, entry) }
+// emit takes an entry for the answer. They stay in order: one that does not fit has all that follow it go over the wire.
+func (r *reader) emit(entry []byte) {
+	r.records++
+	if end := r.landed + len(entry); end <= len(r.into) && len(r.entries) == 0 {
+		copy(r.into[r.landed:], entry)
+		r.landed = end
+		return
+	}
+	r.entries = append(r.entries, entry)
+}
 
 // refer takes an indirection for it.
 func (r *reader) refer(i store.Indirection) { r.cold = appendIndirection(r.cold, i) }
@@ -64,6 +75,7 @@ func (r *reader) refer(i store.Indirection) { r.cold = appendIndirection(r.cold,
 func (r *reader) reset() {
 	clear(r.entries)
 	r.entries, r.cold = r.entries[:0], r.cold[:0]
+	r.records, r.into, r.landed = 0, nil, 0
 }
 
 func (s *Shelf) enter() error {
@@ -134,18 +146,27 @@ func (s *Shelf) Close() {
 	s.read = nil
 }
 
-// give answers with what take emits. The entries are sent from where they lie: the session's guard keeps them
-// there until they are on their way. What is cold is read first.
+// give answers with what take emits.
 func (s *Shelf) give(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (any, []byte, error) {
-	r, err := s.borrow(by)
+	got, err := s.collect(ctx, c, by, take)
 	if err != nil {
 		return nil, nil, err
+	}
+	return got.pulled.encode(), nil, nil
+}
+
+// collect makes what take emits the bulk of the answer, and returns what its head says. The entries are sent from where they lie:
+// the session's guard keeps them there until they are on their way. What is cold is read first.
+func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (landed, error) {
+	r, err := s.borrow(by)
+	if err != nil {
+		return landed{}, err
 	}
 	for {
 		r.ss.Begin()
 		next, st := take(r)
-		if st == store.OK || st == store.Cold && len(r.entries) > 0 && next != (store.PullCursor{}) {
-			head := pulled{Cursor: next, Records: uint32(len(r.entries)), Cold: uint32(len(r.cold) / indirectionBytes)}
+		if st == store.OK || st == store.Cold && r.records > 0 && next != (store.PullCursor{}) {
+			head := landed{pulled{Cursor: next, Records: r.records, Cold: uint32(len(r.cold) / indirectionBytes)}, uint32(r.landed)}
 			if len(r.cold) > 0 {
 				r.entries = append(r.entries, r.cold)
 			}
@@ -153,7 +174,7 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, by *readers, take func(*
 				r.ss.End()
 				s.giveBack(r, by)
 			})
-			return head.encode(), nil, nil
+			return head, nil
 		}
 		r.ss.End()
 		r.reset()
@@ -164,13 +185,14 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, by *readers, take func(*
 		}
 		if err != nil {
 			s.giveBack(r, by)
-			return nil, nil, err
+			return landed{}, err
 		}
 	}
 }
 
-// sendKeys sends the entries of keys in parts of an answer.
-func (s *Shelf) sendKeys(ctx context.Context, c *peer.Call, list []store.ArrivingKey) error {
+// sendKeys sends the entries of keys in parts of an answer. Those that are not in memory are left out: operations wait meanwhile,
+// and would wait for a disk.
+func (s *Shelf) sendKeys(c *peer.Call, list []store.ArrivingKey) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -179,24 +201,27 @@ func (s *Shelf) sendKeys(ctx context.Context, c *peer.Call, list []store.Arrivin
 		return err
 	}
 	defer s.giveBack(r, &s.urgent)
-	for at := (store.PullCursor{}); ; {
-		var part []byte
+	var part []byte
+	for at, more := (store.PullCursor{}), true; more; {
 		r.ss.Begin()
 		next, st := r.ss.PullKeys(list, at, partBytes, func(entry []byte) { part = append(part, entry...) })
 		r.ss.End()
 		switch st {
 		case store.OK:
+			more = next != (store.PullCursor{})
 		case store.Cold:
-			err = r.ss.Fetch(ctx)
+			next = store.PullCursor{At: next.At + 1}
+			more = next.At < uint64(len(list))
 		default:
-			err = r.ss.Err()
-		}
-		if err == nil && len(part) > 0 {
-			err = c.Send(yielded{}, part)
-		}
-		if err != nil || st == store.OK && next == (store.PullCursor{}) {
-			return err
+			return r.ss.Err()
 		}
 		at = next
+		if len(part) >= partBytes || !more && len(part) > 0 {
+			if err := c.Send(yielded{}, part); err != nil {
+				return err
+			}
+			part = part[:0]
+		}
 	}
+	return nil
 }

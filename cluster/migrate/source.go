@@ -30,11 +30,14 @@ type Origin interface {
 	LateOrigin
 }
 
-// Source answers targets of migrations. It remembers nothing of them.
-type Source struct{ origin Origin }
+// Source answers targets of migrations. It remembers nothing of them but where they have memory for entries, on one machine.
+type Source struct {
+	origin  Origin
+	grounds grounds
+}
 
 // NewSource makes one that answers for a node.
-func NewSource(o Origin) *Source { return &Source{o} }
+func NewSource(o Origin) *Source { return &Source{origin: o} }
 
 // Handle answers the calls that come to s.
 func (s *Source) Handle(to *peer.Server) {
@@ -46,6 +49,8 @@ func (s *Source) Handle(to *peer.Server) {
 	to.Handle(methodHandOver, s.handOver)
 	// Targets have lines for these.
 	to.HandleQuietly(methodPull, s.pull)
+	to.HandleQuietly(methodLand, s.land)
+	to.HandleQuietly(methodPullInto, s.pullInto)
 	to.HandleInOrder(methodKeys, s.keys)
 	to.HandleInOrder(methodKnown, s.known)
 	to.Handle(methodSegments, s.segments)
@@ -79,7 +84,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
 		return nil, nil, err
 	}
-	if err := shelf.sendKeys(ctx, c, s.origin.Sampled(m.ID)); err != nil {
+	if err := shelf.sendKeys(c, s.origin.Sampled(m.ID)); err != nil {
 		return nil, nil, err
 	}
 	y := yielded{Ceiling: shelf.store.Ceiling()}
@@ -148,15 +153,25 @@ func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if err := ask.decode(c.Head); err != nil {
 		return nil, nil, err
 	}
-	m, shelf, err := s.given(ctx, ask.ID, c.From)
+	got, err := s.pulled(ctx, c, &ask, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !m.Ranges.Covers(view.RangesOf(ask.Range)) {
-		return nil, nil, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
+	return got.pulled.encode(), nil, nil
+}
+
+// pulled answers a pull. Entries go into room as long as they fit, and from where they lie to the wire after that.
+func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, room []byte) (landed, error) {
+	m, shelf, err := s.given(ctx, ask.ID, c.From)
+	if err != nil {
+		return landed{}, err
 	}
-	return shelf.give(ctx, c, &shelf.bulk, func(r *reader) (store.PullCursor, store.Status) {
+	if !m.Ranges.Covers(view.RangesOf(ask.Range)) {
+		return landed{}, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
+	}
+	return shelf.collect(ctx, c, &shelf.bulk, func(r *reader) (store.PullCursor, store.Status) {
 		defer shelf.turn()()
+		r.into = room
 		o := store.PullOptions{MaxBytes: int(ask.Bytes), Emit: r.emit, Since: ask.Since}
 		if ask.Indirect {
 			o.Refer = r.refer

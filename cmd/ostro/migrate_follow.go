@@ -110,14 +110,27 @@ func (s *migrationScreen) clear() {
 // migrationLine is how far a migration is, in at most width columns:
 //
 //	pulling  ███████░░░░░  56%  1,234,567 records  90 of 161 MB  212 MB/s  1s left  p99.9 node1 0.98 ms (was 0.91 ms), ...
+//
+// Where that does not fit, what it does to clients matters more than how many records there were.
 func migrationLine(m server.MigrationStatus, width int, impact string) string {
+	line := []rune(migrationText(m, 16, true, impact))
+	if len(line) > width {
+		line = []rune(migrationText(m, 6, false, impact))
+	}
+	return string(line[:min(len(line), max(width, 0))])
+}
+
+// migrationText is migrationLine with a bar of so many blocks, as long as it gets.
+func migrationText(m server.MigrationStatus, bar int, amount bool, impact string) string {
 	parts := []string{m.Doing}
 	if p := m.Progress; p != nil && (m.Stage == meta.Moving && !m.Settling() || m.Stage == meta.Copying) {
 		if p.Total > 0 {
 			share := min(1, float64(p.Bytes)/float64(p.Total))
-			parts = append(parts, blocks(share, 16)+fmt.Sprintf(" %3.0f%%", share*100))
+			parts = append(parts, blocks(share, bar)+fmt.Sprintf(" %3.0f%%", share*100))
 		}
-		parts = append(parts, counted(p.Records, "record"), megabytes(p.Bytes)+" MB")
+		if amount {
+			parts = append(parts, counted(p.Records, "record"), megabytes(p.Bytes)+" MB")
+		}
 		if p.Rate > 0 {
 			parts = append(parts, megabytes(int64(p.Rate))+" MB/s")
 		}
@@ -128,8 +141,7 @@ func migrationLine(m server.MigrationStatus, width int, impact string) string {
 	if impact != "" {
 		parts = append(parts, impact)
 	}
-	line := []rune(strings.Join(parts, "  "))
-	return string(line[:min(len(line), max(width, 0))])
+	return strings.Join(parts, "  ")
 }
 
 // megabytes writes bytes as whole megabytes, small numbers with a digit more.

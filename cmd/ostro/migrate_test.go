@@ -269,6 +269,10 @@ func TestAMigrationsLineFitsItsTerminal(t *testing.T) {
 	if got := migrationLine(m, 200, "p99.9 x"); got != want {
 		t.Errorf("%q", got)
 	}
+	want = "pulling  ███░░░  50%  45 MB/s  2s left  p99.9 x"
+	if got := migrationLine(m, 79, "p99.9 x"); got != want {
+		t.Errorf("%q", got)
+	}
 	if got := []rune(migrationLine(m, 30, "p99.9 x")); len(got) != 30 {
 		t.Errorf("%d columns", len(got))
 	}

@@ -52,9 +52,15 @@ func (s *settled) note(k *Key, ver uint64) {
 	word.Or(mask)
 }
 
+// may tells whether a key of a place may be settled.
+func (s *settled) may(p record.Place) bool {
+	word, mask := s.bit(p)
+	return word.Load()&mask != 0
+}
+
 // until gives the version up to which all of a key is dead; 0 if it is not settled.
 func (s *settled) until(k *Key) uint64 {
-	if word, mask := s.bit(k.Place); word.Load()&mask == 0 {
+	if !s.may(k.Place) {
 		return 0
 	}
 	shard := s.shard(k.Place)
@@ -90,7 +96,7 @@ func (as *arrivals) dead(k *Key, ver uint64) bool {
 		return false
 	}
 	for _, a := range as.list() {
-		if a.owns(k.Place) && a.settled.until(k) >= ver {
+		if a.settled.may(k.Place) && a.owns(k.Place) && a.settled.until(k) >= ver {
 			return true
 		}
 	}

@@ -34,6 +34,7 @@ type pulling struct {
 	upTo  [pullBuckets]int    // items, for each bucket
 	next  [pullBuckets]uint64 // the cursor behind it
 	n     int                 // buckets
+	far   bool                // some items are not in memory
 	large []pullItem
 }
 
@@ -73,7 +74,7 @@ func (ss *Session) PullWith(r Range, from PullCursor, o PullOptions) (PullCursor
 		ss: ss, r: r, exact: r.First<<32 == 0 && ^r.Last<<32 == 0, left: o.MaxBytes, emit: o.Emit, refer: o.Refer, since: o.Since, ahead: pullAhead,
 	}
 	for at := from; ; {
-		ss.pulling.gather(ss, r, at.At)
+		ss.pulling.gather(ss, r, at.At, ss.pulling.enough(g.left, ss.usual))
 		for b := range ss.pulling.n {
 			next, st := g.bucket(b, at)
 			if st != OK || next == (PullCursor{}) || g.left <= 0 {
@@ -84,21 +85,39 @@ func (ss *Session) PullWith(r Range, from PullCursor, o PullOptions) (PullCursor
 	}
 }
 
-// gather lists the entries of the next buckets, and asks for their records.
-func (pl *pulling) gather(ss *Session, r Range, cursor uint64) {
-	pl.found, pl.items, pl.n = pl.found[:0], pl.items[:0], 0
-	for pl.n < pullBuckets && (pl.n == 0 || cursor != 0) {
+// enough is how many buckets have about so many bytes, if they are as full as the last ones: records that are asked for and not
+// given are asked for again by the next pull.
+func (pl *pulling) enough(left, record int) int {
+	each := len(pl.items) * record / max(pl.n, 1) // bytes of a bucket
+	if each == 0 {
+		return pullBuckets
+	}
+	return min(pullBuckets, max(pullAhead, left/each+1))
+}
+
+// gather lists the entries of the next buckets, so many at the most, and asks for their records.
+func (pl *pulling) gather(ss *Session, r Range, cursor uint64, most int) {
+	pl.found = pl.found[:0]
+	pl.clear()
+	for pl.n < most && (pl.n == 0 || cursor != 0) {
 		pl.found, cursor = ss.ix.Collect(r.First, r.Last, cursor, pl.found)
 		for _, f := range pl.found[len(pl.items):] {
 			p := ss.log.See(f.At).Entry()
 			if !p.IsNil() {
 				ss.fetchLines(p)
 			}
-			pl.items = append(pl.items, pullItem{at: f.At, p: p, known: f.Known})
+			pl.add(pullItem{at: f.At, p: p, known: f.Known})
 		}
 		pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), cursor
 		pl.n++
 	}
+}
+
+func (pl *pulling) clear() { pl.items, pl.n, pl.far = pl.items[:0], 0, false }
+
+func (pl *pulling) add(it pullItem) {
+	pl.items = append(pl.items, it)
+	pl.far = pl.far || it.p.IsNil()
 }
 
 // bucket gives the items of bucket b of those gathered.
@@ -155,6 +174,9 @@ func (g *pullGiver) bucket(b int, at PullCursor) (PullCursor, Status) {
 func (g *pullGiver) resolve(b int) bool {
 	if g.since != 0 {
 		g.leaveOut(b)
+	}
+	if !g.ss.pulling.far {
+		return true
 	}
 	if g.refer != nil {
 		g.referAll(b)

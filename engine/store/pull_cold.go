@@ -63,7 +63,7 @@ func (ss *Session) PullKnown(places []record.Place, from PullCursor, maxBytes in
 
 // gatherKnown is gather by places.
 func (pl *pulling) gatherKnown(ss *Session, places []record.Place, at uint64) {
-	pl.items, pl.n = pl.items[:0], 0
+	pl.clear()
 	for ; pl.n < pullBuckets && (pl.n == 0 || at != 0); pl.n++ {
 		if at < uint64(len(places)) {
 			pl.seek(ss, places[at])
@@ -84,6 +84,6 @@ func (pl *pulling) seek(ss *Session, p record.Place) {
 		if a == 0 || !pr.SamePlace() {
 			continue
 		}
-		pl.items = append(pl.items, pullItem{at: a, p: ss.log.See(a).Entry(), known: index.Known(p)})
+		pl.add(pullItem{at: a, p: ss.log.See(a).Entry(), known: index.Known(p)})
 	}
 }

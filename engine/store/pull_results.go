@@ -66,7 +66,7 @@ func (ss *Session) givenResults(ctx context.Context, r Range, emit func([]byte))
 	pl := new(pulling)
 	for cursor, wide := uint64(0), r.slots(); ; {
 		ss.Begin()
-		pl.gather(ss, wide, cursor)
+		pl.gather(ss, wide, cursor, pullBuckets)
 		all := ss.giveResults(pl, r, emit)
 		ss.End()
 		if err := ctx.Err(); err != nil {

@@ -1,0 +1,261 @@
+package migrate
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/fabric"
+)
+
+// Between two nodes of one machine entries need no wire. The target of a migration makes memory that the source maps, and each
+// pull names a part of it, its slot: the source copies entries there from its log, as it comes to them, and its answer says how
+// much it was. That is one copy less than a socket makes, and it is made while the entry is in the cache.
+//
+// Invariants:
+//   - A landing belongs to one connection and dies with it, and on that calls are answered in order. So the source writes to a
+//     slot only between a pull and its answer.
+//   - A slot has at most one pull under way. So the target reads only what nobody writes.
+//
+// What does not fit a slot comes over the wire, behind what did; and all of it if the source cannot map the memory, or knows
+// of no landings.
+const (
+	methodLand     = "migrate.land"
+	methodPullInto = "migrate.pull-into"
+)
+
+// land is the head of methodLand: memory that pulls of a migration are to fill.
+type land struct {
+	ID    ID           `json:"id"`
+	Share fabric.Share `json:"share"`
+	Slot  int          `json:"slot"` // bytes of one
+	// Over says that it is needed no more.
+	Over bool `json:"over,omitempty"`
+}
+
+// landing is the target's memory.
+type landing struct {
+	memory *fabric.Memory
+	share  fabric.Share
+	slot   int
+	free   []uint32 // slots
+}
+
+// slotSlack is how much more than it was asked for a pull brings at times: it ends with a whole bucket.
+const slotSlack = 4 << 10
+
+func newLanding(slots, bytes int) (*landing, error) {
+	l := &landing{slot: (bytes + slotSlack) &^ 63} // Entries lie at multiples of 8.
+	var err error
+	if l.memory, l.share, err = fabric.NewShared(slots * l.slot); err != nil {
+		return nil, err
+	}
+	for i := range slots {
+		l.free = append(l.free, uint32(i))
+	}
+	return l, nil
+}
+
+func (l *landing) ask(id ID, over bool) land {
+	return land{ID: id, Share: l.share, Slot: l.slot, Over: over}
+}
+
+// markOf is what pulls call a landing.
+func markOf(s fabric.Share) uint64 { return binary.LittleEndian.Uint64(s.Mark) }
+
+// take gives a slot, and leave takes it back.
+func (l *landing) take() uint32 {
+	last := len(l.free) - 1
+	n := l.free[last]
+	l.free = l.free[:last]
+	return n
+}
+
+func (l *landing) leave(slot uint32) { l.free = append(l.free, slot) }
+
+// entries are what landed in a slot.
+func (l *landing) entries(slot, bytes uint32) ([]byte, error) {
+	if int64(bytes) > int64(l.slot) {
+		return nil, fmt.Errorf("%w: %d bytes in a slot of %d", peer.ErrMalformed, bytes, l.slot)
+	}
+	at := int(slot) * l.slot
+	return l.memory.Bytes()[at : at+int(bytes)], nil
+}
+
+// pullInto is a pull whose answer goes to a slot: the head of methodPullInto.
+type pullInto struct {
+	pull
+	Landing uint64
+	Slot    uint32
+}
+
+func (p *pullInto) encode(b []byte) peer.Raw {
+	b = binary.LittleEndian.AppendUint64(p.pull.encode(b), p.Landing)
+	return binary.LittleEndian.AppendUint32(b, p.Slot)
+}
+
+func (p *pullInto) decode(b []byte) error {
+	if len(b) != pullBytes+12 {
+		return fmt.Errorf("%w: a pull into memory of %d bytes", peer.ErrMalformed, len(b))
+	}
+	p.Landing, p.Slot = binary.LittleEndian.Uint64(b[pullBytes:]), binary.LittleEndian.Uint32(b[pullBytes+8:])
+	return p.pull.decode(b[:pullBytes])
+}
+
+// landed is the head of an answer to it.
+type landed struct {
+	pulled
+	Bytes uint32 // of entries, before those in the bulk
+}
+
+func (p *landed) encode() peer.Raw {
+	return binary.LittleEndian.AppendUint32(p.pulled.encode(), p.Bytes)
+}
+
+func (p *landed) decode(b []byte) error {
+	if len(b) != pulledBytes+4 {
+		return fmt.Errorf("%w: an answer to a pull into memory with a head of %d bytes", peer.ErrMalformed, len(b))
+	}
+	p.Bytes = binary.LittleEndian.Uint32(b[pulledBytes:])
+	return p.pulled.decode(b[:pulledBytes])
+}
+
+// grounds are the landings of targets, as their source has them.
+type grounds struct {
+	mu  sync.Mutex
+	all []*ground // oldest first
+}
+
+// ground is one. Its lock is held by who writes there.
+type ground struct {
+	name uint64
+	id   ID
+	to   view.NodeID
+	slot int
+
+	mu     sync.Mutex
+	memory *fabric.Memory // nil if it is over
+}
+
+// maxGrounds bounds what targets that died have left behind.
+const maxGrounds = 16
+
+// land maps a target's memory, or lets it go.
+func (s *Source) land(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask land
+	if err := c.Bind(&ask); err != nil {
+		return nil, nil, err
+	}
+	if len(ask.Share.Mark) < 8 || ask.Slot <= 0 || ask.Slot > peer.MaxBulkBytes {
+		return nil, nil, fmt.Errorf("%w: a landing with slots of %d bytes", peer.ErrMalformed, ask.Slot)
+	}
+	if ask.Over {
+		s.grounds.drop(func(g *ground) bool { return g.name == markOf(ask.Share) && g.to == c.From })
+		return nil, nil, nil
+	}
+	if _, err := s.origin.Given(ctx, ask.ID, c.From); err != nil {
+		return nil, nil, err
+	}
+	s.grounds.drop(func(g *ground) bool {
+		_, err := s.origin.Given(ctx, g.id, g.to)
+		return err != nil
+	})
+	memory, err := fabric.OpenShared(ask.Share)
+	if err != nil {
+		return nil, nil, err
+	}
+	s.grounds.add(&ground{name: markOf(ask.Share), id: ask.ID, to: c.From, slot: ask.Slot, memory: memory})
+	return nil, nil, nil
+}
+
+func (gs *grounds) add(g *ground) {
+	gs.mu.Lock()
+	gs.all = append(gs.all, g)
+	var old *ground
+	if len(gs.all) > maxGrounds {
+		old, gs.all = gs.all[0], gs.all[1:]
+	}
+	gs.mu.Unlock()
+	if old != nil {
+		old.close()
+	}
+}
+
+// drop forgets those of which over says so. It is asked without a lock.
+func (gs *grounds) drop(over func(*ground) bool) {
+	gs.mu.Lock()
+	all := append([]*ground(nil), gs.all...)
+	gs.mu.Unlock()
+	for _, g := range all {
+		if over(g) {
+			gs.remove(g)
+			g.close()
+		}
+	}
+}
+
+func (gs *grounds) remove(g *ground) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	for i, o := range gs.all {
+		if o == g {
+			gs.all = append(gs.all[:i:i], gs.all[i+1:]...)
+			return
+		}
+	}
+}
+
+// of finds the one that a pull names; nil if there is none.
+func (gs *grounds) of(p *pullInto, to view.NodeID) *ground {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	for _, g := range gs.all {
+		if g.name == p.Landing && g.id == p.ID && g.to == to {
+			return g
+		}
+	}
+	return nil
+}
+
+func (g *ground) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.memory != nil {
+		_ = g.memory.Close()
+		g.memory = nil
+	}
+}
+
+// room is a slot's memory; nil if there is no such slot. The caller holds mu.
+func (g *ground) room(slot uint32) []byte {
+	if g.memory == nil {
+		return nil
+	}
+	from, all := uint64(slot)*uint64(g.slot), g.memory.Bytes()
+	if from+uint64(g.slot) > uint64(len(all)) {
+		return nil
+	}
+	return all[from : from+uint64(g.slot)]
+}
+
+// pullInto is pull; what fits goes to a slot of the target's memory.
+func (s *Source) pullInto(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	var ask pullInto
+	if err := ask.decode(c.Head); err != nil {
+		return nil, nil, err
+	}
+	var room []byte
+	if g := s.grounds.of(&ask, c.From); g != nil {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		room = g.room(ask.Slot)
+	}
+	got, err := s.pulled(ctx, c, &ask.pull, room)
+	if err != nil {
+		return nil, nil, err
+	}
+	return got.encode(), nil, nil
+}

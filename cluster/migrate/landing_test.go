@@ -1,0 +1,151 @@
+package migrate
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// landedSource is a source with a landing of its target, which is called without a connection.
+type landedSource struct {
+	*Source
+	t    *testing.T
+	land *landing
+}
+
+func newLandedSource(t *testing.T, records, slotBytes int) landedSource {
+	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving}
+	shelf := NewShelf(filled(t, records))
+	t.Cleanup(shelf.Close)
+	s := landedSource{NewSource(given{m: m, shelf: shelf}), t, nil}
+	var err error
+	s.land, err = newLanding(2, slotBytes)
+	check(t, err)
+	t.Cleanup(func() { check(t, s.land.memory.Close()) })
+	s.landAs(false)
+	t.Cleanup(func() { s.grounds.drop(func(*ground) bool { return true }) })
+	return s
+}
+
+func (s landedSource) landAs(over bool) {
+	s.t.Helper()
+	head, err := json.Marshal(s.land.ask(1, over))
+	check(s.t, err)
+	_, _, err = s.Source.land(s.t.Context(), peer.NewCall("target", head, nil, nil))
+	check(s.t, err)
+}
+
+// pull pulls everything into a slot: what landed there, and what went over the wire.
+func (s landedSource) pull(slot uint32) (got landed, here, wire []byte) {
+	s.t.Helper()
+	ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: 1 << 20}, Landing: markOf(s.land.share), Slot: slot}
+	c := peer.NewCall("target", ask.encode(nil), nil, nil)
+	head, _, err := s.pullInto(s.t.Context(), c)
+	check(s.t, err)
+	check(s.t, got.decode(head.(peer.Raw)))
+	pieces, sent := c.Gathered()
+	wire = slices.Concat(pieces...)
+	sent()
+	here, err = s.land.entries(slot, got.Bytes)
+	check(s.t, err)
+	return got, here, wire
+}
+
+// entriesIn counts what lies one behind the other.
+func entriesIn(b []byte) (n int) {
+	for ; len(b) > 0; n++ {
+		b = b[record.PtrOf(b).Length():]
+	}
+	return n
+}
+
+func TestWhatDoesNotFitASlotComesBehindWhatDid(t *testing.T) {
+	const n = 100
+	s := newLandedSource(t, n, 1000)
+	got, here, wire := s.pull(1)
+	if len(here) == 0 || len(wire) == 0 || len(here) > s.land.slot {
+		t.Fatalf("%d bytes landed in a slot of %d, %d came over the wire", len(here), s.land.slot, len(wire))
+	}
+	if all := entriesIn(here) + entriesIn(wire); all != n || got.Records != n {
+		t.Errorf("%d entries came, %d were told, there are %d", all, got.Records, n)
+	}
+	first, err := s.land.entries(0, uint32(s.land.slot))
+	check(t, err)
+	if !bytes.Equal(first, make([]byte, len(first))) {
+		t.Error("the other slot was written to")
+	}
+}
+
+func TestNothingLandsInWhatIsNotNeededAnyMore(t *testing.T) {
+	const n = 10
+	s := newLandedSource(t, n, 10_000)
+	s.landAs(true)
+	_, here, wire := s.pull(0)
+	if len(here) != 0 || entriesIn(wire) != n {
+		t.Errorf("%d bytes landed, and %d of %d records came over the wire", len(here), entriesIn(wire), n)
+	}
+	slot, err := s.land.entries(0, uint32(s.land.slot))
+	check(t, err)
+	if !bytes.Equal(slot, make([]byte, len(slot))) {
+		t.Error("it was written to")
+	}
+}
+
+func TestASlotThatDoesNotExistIsNotWrittenTo(t *testing.T) {
+	const n = 10
+	s := newLandedSource(t, n, 10_000)
+	ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: 1 << 20}, Landing: markOf(s.land.share), Slot: 1 << 31}
+	c := peer.NewCall("target", ask.encode(nil), nil, nil)
+	_, _, err := s.pullInto(t.Context(), c)
+	check(t, err)
+	pieces, sent := c.Gathered()
+	defer sent()
+	if got := entriesIn(slices.Concat(pieces...)); got != n {
+		t.Errorf("%d of %d records came over the wire", got, n)
+	}
+}
+
+func TestAnAnswerBeyondItsSlotIsRefused(t *testing.T) {
+	l, err := newLanding(2, 1000)
+	check(t, err)
+	defer l.memory.Close()
+	if _, err := l.entries(0, uint32(l.slot)+1); err == nil {
+		t.Error("it was taken")
+	}
+}
+
+func TestASourceKeepsOnlySoManyLandings(t *testing.T) {
+	s := newLandedSource(t, 1, 1000)
+	first := s.land
+	for range maxGrounds {
+		var err error
+		s.land, err = newLanding(1, 1000)
+		check(t, err)
+		s.landAs(false)
+		check(t, s.land.memory.Close())
+	}
+	if got := len(s.grounds.all); got != maxGrounds {
+		t.Errorf("%d landings", got)
+	}
+	s.land = first
+	if _, here, wire := s.pull(0); len(here) != 0 || entriesIn(wire) != 1 {
+		t.Error("the oldest is still there")
+	}
+}
+
+func TestASourceThatKnowsNoLandingsIsPulledFromOverTheWire(t *testing.T) {
+	const n = 3000
+	p := pullsOf(t, filled(t, n), 1000, 3, meta.MigrationOptions{}, func(s *Source, to *peer.Server) {
+		to.HandleQuietly(methodPull, s.pull) // As before there were landings.
+	})
+	check(t, p.all(t.Context()))
+	if got, landed := p.m.records.Load(), p.m.landed.Load(); got != n || landed != 0 {
+		t.Errorf("%d of %d records came, and %d bytes through memory", got, n, landed)
+	}
+}
