@@ -1,22 +1,36 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // ReadInto is Read of a value that goes straight to dst, if it fits; then the view has none. Of one that
-// does not, the view's value is the bytes, as with Read. n is how long it is.
-func (ss *Session) ReadInto(k *Key, v *View, dst []byte) (n int, st Status) {
+// does not, the view's value is the bytes, as with Read. n is how long it is. s is where it was.
+func (ss *Session) ReadInto(k *Key, v *View, s *Sight, dst []byte) (n int, st Status) {
 	if !ss.tx.open {
-		if a := ss.ix.First(k.Place); a != 0 {
-			if n, ok := ss.glanceInto(k, a, v, dst); ok {
+		if a := ss.ix.FirstWord(k.Place, &s.word); a != 0 {
+			if n, ok := ss.glanceInto(k, a, v, s, dst); ok {
 				return n, OK
 			}
 		}
 	}
+	s.word.Forget()
 	if *v, st = ss.get(k); st != OK {
 		return 0, st
 	}
 	return v.into(dst), OK
 }
+
+// Sight is where a read has found a record in the round. What was found by a longer search is not there.
+type Sight struct {
+	word    index.Word
+	entry   record.Ptr
+	version uint64 // as it stood there
+}
+
+// Same tells that a read would find the same, now. If not, or if that is not known, the key has to be looked up.
+func (s *Sight) Same() bool { return s.word.Same() && s.entry.Version() == s.version }
 
 // into moves a value to dst, if it fits.
 func (v *View) into(dst []byte) int {
@@ -29,13 +43,14 @@ func (v *View) into(dst []byte) int {
 }
 
 // glanceInto is glance for ReadInto.
-func (ss *Session) glanceInto(k *Key, a record.Address, v *View, dst []byte) (n int, ok bool) {
+func (ss *Session) glanceInto(k *Key, a record.Address, v *View, s *Sight, dst []byte) (n int, ok bool) {
 	at := ss.log.See(a)
 	p := at.Entry()
 	if p.IsNil() || !p.PlainKeyIs(k.Table, k.Bytes) {
 		return 0, false
 	}
 	ver, value := p.Version(), p.PlainValue()
+	s.entry, s.version = p, ver
 	if n = len(value); n > len(dst) {
 		if !ss.glance(k, a, v) {
 			return 0, false

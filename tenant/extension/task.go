@@ -36,6 +36,8 @@ type Invocation struct {
 	Args     [][]byte
 	ReadOnly bool
 	Store    Store
+	Ahead    Ahead                        // the store, if it wants to know what will be read
+	Placed   Placed                       // the store, if not everything is here
 	Turns    Turns                        // nil: the goroutine gives way at the end of slices
 	Log      func(level int, line []byte) // nil: lines are dropped; a line is valid during the call
 	Into     []byte                       // what the response is appended to
@@ -72,6 +74,7 @@ type Task struct {
 	changes   Changes
 	names     []byte   // keys of reads
 	keys      [][]byte // of a multiget
+	value     Value    // that was found last
 	used      [3]span  // of guest memory, by reads: where values went, what told of them, what named keys
 
 	slices    int
@@ -144,6 +147,7 @@ func (t *Task) end() {
 		clear(t.buffers)
 		clear(t.changes.Writes)
 		t.views, t.buffers, t.changes.Writes = t.views[:0], t.buffers[:0], t.changes.Writes[:0]
+		t.value.Whole = nil
 	}
 	if cap(t.names) > keptBytes {
 		t.names = nil
