@@ -8,18 +8,32 @@ import (
 // ReadInto is Read of a value that goes straight to dst, if it fits; then the view has none. Of one that
 // does not, the view's value is the bytes, as with Read. n is how long it is. s is where it was.
 func (ss *Session) ReadInto(k *Key, v *View, s *Sight, dst []byte) (n int, st Status) {
-	if !ss.tx.open {
-		if a := ss.ix.FirstWord(k.Place, &s.word); a != 0 {
-			if n, ok := ss.glanceInto(k, a, v, s, dst); ok {
-				return n, OK
-			}
-		}
+	if n, ok := ss.look(k, v, s, dst); ok {
+		return n, OK
 	}
 	s.word.Forget()
 	if *v, st = ss.get(k); st != OK {
 		return 0, st
 	}
 	return v.into(dst), OK
+}
+
+// Glimpse is ReadInto of a value that fits and is where nearly every one is. False says nothing about the key.
+func (ss *Session) Glimpse(k *Key, v *View, s *Sight, dst []byte) (n int, ok bool) {
+	n, ok = ss.look(k, v, s, dst)
+	return n, ok && n <= len(dst)
+}
+
+// look reads the first candidate of the bucket, if it is the right one.
+func (ss *Session) look(k *Key, v *View, s *Sight, dst []byte) (n int, ok bool) {
+	if ss.tx.open {
+		return 0, false
+	}
+	a := ss.ix.FirstWord(k.Place, &s.word)
+	if a == 0 {
+		return 0, false
+	}
+	return ss.glanceInto(k, a, v, s, dst)
 }
 
 // Sight is where a read has found a record in the round. What was found by a longer search is not there.

@@ -53,7 +53,7 @@ type Caller struct {
 func (h *Host) NewCaller(s *store.Session) *Caller {
 	c := &Caller{host: h, sess: s}
 	c.near.sess = s
-	c.inv = extension.Invocation{Store: &c.near, Ahead: &c.near, Placed: &c.near, Trial: true, Fuel: trialFuel}
+	c.inv = extension.Invocation{Store: &c.near, Ahead: &c.near, Placed: &c.near, Prompt: &c.near, Trial: true, Fuel: trialFuel}
 	c.inv.Log = func(level int, line []byte) { c.run.fn.Log(level, line) }
 	return c
 }

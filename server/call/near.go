@@ -108,6 +108,26 @@ func (n *near) Get(table uint32, key, buf []byte, v *extension.Value) extension.
 	return extension.OK
 }
 
+// Prompt reads what is easily read.
+func (n *near) Prompt(key, buf []byte, v *extension.Value) bool {
+	k, s := n.next()
+	if own := n.req.Named; own != nil && bytes.Equal(own.Bytes, key) {
+		*k = *own
+	} else {
+		n.sess.Name(k, n.req.Scope.Table, key)
+	}
+	if n.ground != nil && n.ground.Standing(k.Place) != Here {
+		return false
+	}
+	size, ok := n.sess.Glimpse(k, &n.view, s, buf)
+	if !ok || n.view.Kind != record.KindString {
+		return false
+	}
+	n.keep()
+	v.Len, v.Version, v.Whole = size, n.view.Version, nil
+	return true
+}
+
 // Place tells whether a key may be written here.
 func (n *near) Place(table uint32, key []byte) extension.Status {
 	var k store.Key

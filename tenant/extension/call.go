@@ -30,6 +30,9 @@ func (in *instance) prepare(inv *Invocation, size int) {
 	t.argsLen = size
 	if in.area != 0 {
 		t.place()
+		if in.pool.module.hasFirst {
+			t.placeFirst()
+		}
 	}
 	in.arm(in.which)
 }
@@ -41,6 +44,9 @@ func (in *instance) finish(err error, res *Result) (usable bool, _ error) {
 		err = in.why(err)
 	} else if in.area != 0 {
 		err = t.fetch()
+	}
+	if t.placed {
+		t.takeBackFirst()
 	}
 	if err == nil {
 		err = t.conclude(uint32(t.stack[0]))

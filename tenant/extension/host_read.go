@@ -76,6 +76,9 @@ func (t *Task) view(b []byte) uint64 {
 func (t *Task) hostGet(stack []uint64) {
 	t.storeUse()
 	key, buf := t.bytes(stack[1], stack[2]), t.bytes(stack[3], stack[4])
+	if t.learns {
+		t.learnFirst(stack)
+	}
 	st := t.get(uint32(stack[0]), key, buf)
 	v := &t.value
 	t.used[0].set(stack[3], uint64(v.Len))

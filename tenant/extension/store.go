@@ -47,6 +47,13 @@ type Ahead interface {
 	Ahead(table uint32, keys [][]byte)
 }
 
+// Prompt is a Store that may be asked for a value of table 0 before anybody needs it; see Invocation. It gives the
+// value at once, and counts that as a read; or it does not, for whatever reason, and then it was not asked. A value that
+// does not fit into buf is not given.
+type Prompt interface {
+	Prompt(key, buf []byte, v *Value) bool
+}
+
 // Value is what Get found.
 type Value struct {
 	Len     int

@@ -38,6 +38,7 @@ type Invocation struct {
 	Store    Store
 	Ahead    Ahead                        // the store, if it wants to know what will be read
 	Placed   Placed                       // the store, if not everything is here
+	Prompt   Prompt                       // the store, if it may be asked for what nobody needs yet
 	Turns    Turns                        // nil: the goroutine gives way at the end of slices
 	Log      func(level int, line []byte) // nil: lines are dropped; a line is valid during the call
 	Into     []byte                       // what the response is appended to
@@ -75,6 +76,8 @@ type Task struct {
 	names     []byte   // keys of reads
 	keys      [][]byte // of a multiget
 	value     Value    // that was found last
+	placed    bool     // the first key's value was put into the area
+	learns    bool     // whether it should be is still to be found out
 	used      [3]span  // of guest memory, by reads: where values went, what told of them, what named keys
 
 	slices    int
@@ -125,7 +128,7 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.hostCalls, t.slices, t.cause = 0, 0, nil
 	t.resp, t.respStart = inv.Into, len(inv.Into)
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
-	t.private = false
+	t.private, t.placed, t.learns = false, false, false
 }
 
 // callUnits is the fuel that a call costs by itself.
