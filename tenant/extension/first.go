@@ -51,11 +51,13 @@ func (t *Task) placeFirst() {
 		t.learns = true
 		return
 	}
-	buf, ok := in.mem.at(binary.LittleEndian.Uint32(area[24:]), binary.LittleEndian.Uint32(area[28:]))
+	ptr := binary.LittleEndian.Uint32(area[24:])
+	buf, ok := in.mem.at(ptr, binary.LittleEndian.Uint32(area[28:]))
 	if !ok || !t.inv.Prompt.Prompt(t.inv.Keys[0], buf, &t.value) {
 		return
 	}
 	binary.LittleEndian.PutUint32(area[32:], uint32(t.value.Len))
+	t.used[0].set(uint64(ptr), uint64(t.value.Len))
 	t.budget -= int64(t.value.Len / 16)
 	t.remember(0, t.inv.Keys[0], t.value.Version)
 	t.placed = true
