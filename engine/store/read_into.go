@@ -1,22 +1,50 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // ReadInto is Read of a value that goes straight to dst, if it fits; then the view has none. Of one that
-// does not, the view's value is the bytes, as with Read. n is how long it is.
-func (ss *Session) ReadInto(k *Key, v *View, dst []byte) (n int, st Status) {
-	if !ss.tx.open {
-		if a := ss.ix.First(k.Place); a != 0 {
-			if n, ok := ss.glanceInto(k, a, v, dst); ok {
-				return n, OK
-			}
-		}
+// does not, the view's value is the bytes, as with Read. n is how long it is. s is where it was.
+func (ss *Session) ReadInto(k *Key, v *View, s *Sight, dst []byte) (n int, st Status) {
+	if n, ok := ss.look(k, v, s, dst); ok {
+		return n, OK
 	}
+	s.word.Forget()
 	if *v, st = ss.get(k); st != OK {
 		return 0, st
 	}
 	return v.into(dst), OK
 }
+
+// Glimpse is ReadInto of a value that fits and is where nearly every one is. False says nothing about the key.
+func (ss *Session) Glimpse(k *Key, v *View, s *Sight, dst []byte) (n int, ok bool) {
+	n, ok = ss.look(k, v, s, dst)
+	return n, ok && n <= len(dst)
+}
+
+// look reads the first candidate of the bucket, if it is the right one.
+func (ss *Session) look(k *Key, v *View, s *Sight, dst []byte) (n int, ok bool) {
+	if ss.tx.open {
+		return 0, false
+	}
+	a := ss.ix.FirstWord(k.Place, &s.word)
+	if a == 0 {
+		return 0, false
+	}
+	return ss.glanceInto(k, a, v, s, dst)
+}
+
+// Sight is where a read has found a record in the round. What was found by a longer search is not there.
+type Sight struct {
+	word    index.Word
+	entry   record.Ptr
+	version uint64 // as it stood there
+}
+
+// Same tells that a read would find the same, now. If not, or if that is not known, the key has to be looked up.
+func (s *Sight) Same() bool { return s.word.Same() && s.entry.Version() == s.version }
 
 // into moves a value to dst, if it fits.
 func (v *View) into(dst []byte) int {
@@ -29,11 +57,15 @@ func (v *View) into(dst []byte) int {
 }
 
 // glanceInto is glance for ReadInto.
-func (ss *Session) glanceInto(k *Key, a record.Address, v *View, dst []byte) (n int, ok bool) {
+func (ss *Session) glanceInto(k *Key, a record.Address, v *View, s *Sight, dst []byte) (n int, ok bool) {
 	at := ss.log.See(a)
 	p := at.Entry()
 	if p.IsNil() || !p.PlainKeyIs(k.Table, k.Bytes) {
 		return 0, false
+	}
+	s.entry, s.version = p, p.Version()
+	if !at.Constant() {
+		s.version &^= record.VersionLock // While it is locked, it is not the same.
 	}
 	if !at.Constant() || len(p.PlainValue()) > len(dst) {
 		// What may change while it is copied goes elsewhere first: it may be gone then, and dst is as it was.

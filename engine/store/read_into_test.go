@@ -29,12 +29,13 @@ func TestWhatIsNotThereLeavesTheMemoryForItAsItWas(t *testing.T) {
 		}
 	})
 	var v store.View
+	var sight store.Sight
 	untouched := make([]byte, len(value))
 	for i := range scale(300_000) {
 		into := make([]byte, len(value))
 		ss.Begin()
 		k := ss.Key(0, key)
-		n, status := ss.ReadInto(&k, &v, into)
+		n, status := ss.ReadInto(&k, &v, &sight, into)
 		ss.End()
 		switch {
 		case status == store.OK && n == len(value) && bytes.Equal(into, value):

@@ -139,16 +139,27 @@ static uint8_t ostro_args_room[2048] __attribute__((aligned(8))), ostro_resp_roo
 static struct {
 	uint8_t *args;
 	uint32_t args_cap, args_len;
-	uint8_t *resp;
+	const uint8_t *resp;
 	uint32_t resp_cap, resp_len;
-} ostro_places = {ostro_args_room, sizeof ostro_args_room, 0, ostro_resp_room, sizeof ostro_resp_room, 0};
+	uint8_t *first; // where the host puts the value of the first key, if it thinks that the function will ask for it
+	uint32_t first_cap;
+	int32_t first_len; // negative: it did not, or the value may not be the one to see any more
+	uint32_t first_used;
+} ostro_places __attribute__((aligned(64))) = {ostro_args_room, sizeof ostro_args_room, 0, ostro_resp_room, sizeof ostro_resp_room, 0, 0, 0, -1, 0};
 
 __attribute__((export_name("ostro_area"))) void *ostro_area(void) { return &ostro_places; }
+__attribute__((export_name("ostro_first"))) void ostro_first(void) {} // says that the area has first
 
 static inline void ostro_begin(void)
 {
 	ostro_next = (uint8_t *)(((uintptr_t)&__heap_base + 7) & ~(uintptr_t)7);
 	ostro_end = (uint8_t *)(__builtin_wasm_memory_size(0) << 16);
+	ostro_places.first = ostro_next;
+	ostro_places.first_cap = (uint32_t)(ostro_end - ostro_next);
+	if (ostro_places.first_len > 0)
+		ostro_next += ((uint32_t)ostro_places.first_len + 7) & ~7u;
+	ostro_places.resp = ostro_resp_room;
+	ostro_places.resp_cap = sizeof ostro_resp_room;
 	ostro_block.ptr = NULL;
 	if (ostro_places.args_len - 1 < sizeof ostro_args_room) // 0 is none
 		ostro_block = (ostro_bytes){ostro_args_room, ostro_places.args_len};
@@ -264,10 +275,23 @@ static inline int64_t ostro_arg_number(uint32_t i)
 
 // ---- Reads ----
 
+// ostro_is_first tells whether these bytes are the first key where it lies.
+static inline bool ostro_is_first(ostro_bytes key)
+{
+	const uint8_t *block = ostro_block.ptr;
+	return block && key.ptr == block + 8 + 4 * (ostro_u32(block) + ostro_u32(block + 4)) && ostro_u32(block) > 0 && key.len == ostro_u32(block + 8);
+}
+
 // ostro_get_in finds a key's value: OSTRO_OK, OSTRO_ABSENT or another status. The
 // value stays as it is until the call's end, whatever happens to the key.
 static inline int32_t ostro_get_in(uint32_t table, ostro_bytes key, ostro_bytes *value)
 {
+	if (table == 0 && ostro_places.first_len >= 0 && ostro_is_first(key)) {
+		*value = (ostro_bytes){ostro_places.first, (uint32_t)ostro_places.first_len};
+		ostro_places.first_len = -1;
+		ostro_places.first_used = 1;
+		return OSTRO_OK;
+	}
 	uint32_t cap = (uint32_t)(ostro_end - ostro_next);
 	int64_t found = ostro_abi_get(table, key.ptr, key.len, ostro_next, cap);
 	*value = (ostro_bytes){NULL, 0};
@@ -284,39 +308,47 @@ static inline int32_t ostro_get_in(uint32_t table, ostro_bytes key, ostro_bytes 
 static inline int32_t ostro_get(ostro_bytes key, ostro_bytes *value) { return ostro_get_in(0, key, value); }
 
 // ostro_found is one value of ostro_multiget: status OSTRO_OK, or why there is none.
+// It is laid out as the interface fills it in, where status is the view's number.
 typedef struct {
 	ostro_bytes value;
 	int32_t status;
+	uint32_t reserved;
 } ostro_found;
+
+// ostro_mend completes entries that are absent, or did not fit.
+static __attribute__((noinline)) void ostro_mend(ostro_found *found, uint32_t n)
+{
+	for (ostro_found *f = found; f < found + n; f++) {
+		uint32_t view = (uint32_t)f->status;
+		f->status = OSTRO_OK;
+		if ((int32_t)f->value.len < 0) {
+			f->status = (int32_t)f->value.len;
+			f->value = (ostro_bytes){NULL, 0};
+		} else if (view != 0) {
+			uint8_t *at = ostro_mem(f->value.len);
+			ostro_abi_read(view, 0, at, f->value.len);
+			f->value.ptr = at;
+		}
+	}
+}
 
 // ostro_multiget_in finds the values of n keys, 4,096 at most, and returns how
 // many there are, or a negative status.
 static inline int32_t ostro_multiget_in(uint32_t table, const ostro_bytes *keys, uint32_t n, ostro_found *found)
 {
-	struct {
-		uint32_t ptr;
-		int32_t len;
-		uint32_t view, zero;
-	} *results = ostro_mem(16 * n);
-	uint8_t *buf = ostro_next;
-	uint32_t used = 0;
-	int32_t count = ostro_abi_multiget(table, keys, n, results, buf, (uint32_t)(ostro_end - buf));
+	int32_t count = ostro_abi_multiget(table, keys, n, found, ostro_next, (uint32_t)(ostro_end - ostro_next));
 	if (count < 0)
 		return count;
-	for (uint32_t i = 0; i < n; i++)
-		if (results[i].len > 0 && results[i].view == 0)
-			used = (uint32_t)(results[i].ptr - (uintptr_t)buf) + (uint32_t)results[i].len;
-	ostro_mem(used);
+	const uint8_t *used = ostro_next;
+	uint32_t odd = (uint32_t)count - n; // 0 if all are there, and in memory
 	for (uint32_t i = 0; i < n; i++) {
-		bool there = results[i].len >= 0;
-		uint32_t len = there ? (uint32_t)results[i].len : 0;
-		const uint8_t *at = (const uint8_t *)(uintptr_t)results[i].ptr;
-		if (results[i].view != 0) {
-			at = ostro_mem(len);
-			ostro_abi_read(results[i].view, 0, (void *)at, len);
-		}
-		found[i] = (ostro_found){{at, len}, there ? OSTRO_OK : results[i].len};
+		odd |= (uint32_t)found[i].status;
+		if ((int32_t)found[i].value.len > 0 && found[i].status == 0)
+			used = found[i].value.ptr + found[i].value.len;
 	}
+	ostro_mem((uint32_t)(used - ostro_next));
+	if (odd)
+		ostro_mend(found, n);
 	return count;
 }
 
@@ -378,6 +410,7 @@ static inline bool ostro_scan_next(ostro_scan *s, ostro_bytes *key, ostro_bytes 
 
 static inline int32_t ostro_set_in(uint32_t table, ostro_bytes key, ostro_bytes value, int64_t ttl_millis)
 {
+	ostro_places.first_len = -1; // A function sees its own writes.
 	return ostro_abi_set(table, key.ptr, key.len, value.ptr, value.len, ttl_millis);
 }
 
@@ -411,10 +444,16 @@ static inline void ostro_fill(ostro_buffer *b, const void *ptr, uint32_t len)
 // ostro_put makes the buffer its key's value; ttl_millis 0: it does not expire.
 static inline int32_t ostro_put(ostro_buffer b, int64_t ttl_millis)
 {
+	ostro_places.first_len = -1;
 	return b.id < 0 ? b.id : ostro_abi_put(b.id, ttl_millis);
 }
 
-static inline int32_t ostro_del_in(uint32_t table, ostro_bytes key) { return ostro_abi_del(table, key.ptr, key.len); }
+static inline int32_t ostro_del_in(uint32_t table, ostro_bytes key)
+{
+	ostro_places.first_len = -1;
+	return ostro_abi_del(table, key.ptr, key.len);
+}
+
 static inline int32_t ostro_del(ostro_bytes key) { return ostro_del_in(0, key); }
 
 // ---- The response ----
@@ -423,15 +462,18 @@ static inline int32_t ostro_del(ostro_bytes key) { return ostro_del_in(0, key); 
 static __attribute__((noinline)) void ostro_resp_call(ostro_bytes piece)
 {
 	if (ostro_places.resp_len > 0)
-		ostro_abi_resp(ostro_resp_room, ostro_places.resp_len);
+		ostro_abi_resp(ostro_places.resp, ostro_places.resp_len);
+	ostro_places.resp = ostro_resp_room;
+	ostro_places.resp_cap = sizeof ostro_resp_room;
 	ostro_places.resp_len = 0;
 	ostro_abi_resp(piece.ptr, piece.len);
 }
 
+// ostro_resp appends to the response.
 static inline void ostro_resp(ostro_bytes piece)
 {
 	uint32_t at = ostro_places.resp_len;
-	if (__builtin_expect(piece.len > sizeof ostro_resp_room - at, 0)) {
+	if (__builtin_expect(ostro_places.resp != ostro_resp_room || piece.len > sizeof ostro_resp_room - at, 0)) {
 		ostro_resp_call(piece);
 		return;
 	}
@@ -439,7 +481,22 @@ static inline void ostro_resp(ostro_bytes piece)
 	ostro_places.resp_len = at + piece.len;
 }
 
+// ostro_resp_view is ostro_resp of bytes that stay as they are until the function
+// returns, as values do: as the only piece they are not copied.
+static inline void ostro_resp_view(ostro_bytes piece)
+{
+	if (ostro_places.resp_len > 0 || piece.len == 0) {
+		ostro_resp(piece);
+		return;
+	}
+	ostro_places.resp = piece.ptr;
+	ostro_places.resp_cap = piece.len;
+	ostro_places.resp_len = piece.len;
+}
+
 static inline void ostro_resp_text(const char *text) { ostro_resp((ostro_bytes){(const uint8_t *)text, (uint32_t)strlen(text)}); }
+
+static inline uint32_t ostro_tenth(uint32_t n) { return (uint32_t)((n * (uint64_t)0xcccccccd) >> 35); }
 
 // ostro_decimal writes a number in decimal digits to the end of room, and
 // returns where they are.
@@ -447,9 +504,17 @@ static inline ostro_bytes ostro_decimal(int64_t number, uint8_t room[20])
 {
 	uint8_t *at = room + 20;
 	uint64_t n = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+	// Nine digits at a time, for they fit 32 bits: there a division by ten is a
+	// multiplication.
+	for (; n > 999999999; n /= 1000000000) {
+		uint32_t low = (uint32_t)(n % 1000000000);
+		for (int i = 0; i < 9; i++, low = ostro_tenth(low))
+			*--at = (uint8_t)('0' + (low - 10 * ostro_tenth(low)));
+	}
+	uint32_t top = (uint32_t)n;
 	do
-		*--at = (uint8_t)('0' + n % 10);
-	while ((n /= 10) > 0);
+		*--at = (uint8_t)('0' + (top - 10 * ostro_tenth(top)));
+	while ((top = ostro_tenth(top)) > 0);
 	if (number < 0)
 		*--at = '-';
 	return (ostro_bytes){at, (uint32_t)(room + 20 - at)};

@@ -29,6 +29,8 @@ const (
 	Cold
 	// Later: the call is to be given to Host.Start.
 	Later
+	// Ready: Enter and Leave come next. Only Prepare and Leave say so.
+	Ready
 )
 
 // Caller runs calls for one worker of a door, on its session. It is the worker's.
@@ -44,13 +46,14 @@ type Caller struct {
 	buf  []byte
 	run  run
 	res  extension.Result // of the call that ran last
+	left int              // trials that the call may still have
 }
 
 // NewCaller makes a caller.
 func (h *Host) NewCaller(s *store.Session) *Caller {
 	c := &Caller{host: h, sess: s}
 	c.near.sess = s
-	c.inv = extension.Invocation{Store: &c.near, Trial: true, Fuel: trialFuel}
+	c.inv = extension.Invocation{Store: &c.near, Ahead: &c.near, Placed: &c.near, Prompt: &c.near, Trial: true, Fuel: trialFuel}
 	c.inv.Log = func(level int, line []byte) { c.run.fn.Log(level, line) }
 	return c
 }
@@ -64,16 +67,23 @@ const (
 // Call runs a call, or goes on with it if t is not nil: what it returned before. It is called in a round of the
 // caller's session.
 func (c *Caller) Call(r *Request, t *Task) (Verdict, *Task) {
-	if c.run.open {
-		return c.call(r, t)
+	alone := !c.run.open
+	if alone {
+		c.Begin()
 	}
-	c.Begin()
-	v, t := c.call(r, t)
-	c.End()
+	v, t := c.Prepare(r, t)
+	for v == Ready {
+		v, t = c.Leave(r, t, c.Enter())
+	}
+	if alone {
+		c.End()
+	}
 	return v, t
 }
 
-func (c *Caller) call(r *Request, t *Task) (Verdict, *Task) {
+// Prepare is Call as far as the guest, for who has many calls: it enters the guest itself, by Enter, as often as Prepare
+// or Leave say Ready. See extension.Lease for why. It is called between Begin and End.
+func (c *Caller) Prepare(r *Request, t *Task) (Verdict, *Task) {
 	c.Response, c.Err = nil, nil
 	if t != nil && t.ended {
 		return c.conclude(r, t)
@@ -93,7 +103,10 @@ func (c *Caller) call(r *Request, t *Task) (Verdict, *Task) {
 	if c.run.pool == nil {
 		return c.later(t)
 	}
-	return c.try(f, r, t)
+	c.near.req, c.near.ground = r, r.Ground
+	c.inv.Function, c.inv.Keys, c.inv.Args, c.inv.ReadOnly = f.Name, r.Keys, r.Args, r.ReadOnly
+	c.left = trialTries
+	return c.try(r, t)
 }
 
 func (c *Caller) fail(err error) Verdict {
@@ -125,52 +138,68 @@ func (c *Caller) repeated(r *Request) (v Verdict, over bool) {
 	return Done, true
 }
 
-// try runs a call in the round of the session.
-func (c *Caller) try(f *library.Function, r *Request, t *Task) (Verdict, *Task) {
-	c.near.req, c.near.ground = r, r.Ground
-	c.inv.Function, c.inv.Keys, c.inv.Args, c.inv.ReadOnly = f.Name, r.Keys, r.Args, r.ReadOnly
-	res := &c.res
-	for range trialTries {
-		c.near.begin()
-		c.inv.Into = c.buf[:0]
-		err := c.run.lease.Call(c.run.pool, &c.inv, res)
-		if err == nil && r.Once && res.Writes == 0 {
-			c.near.commit.begin(c.sess, r, r.Ground)
-			err = c.near.commit.keep(res.Response)
-		}
-		if err == nil {
-			c.keep(res.Response)
-			c.Response = res.Response
-			if f.Habit.Load() != 0 {
-				f.Habit.Store(0)
-			}
-			c.did(res)
-			return Done, t
-		}
-		switch {
-		case errors.Is(err, errConflict):
-			c.lost(res)
-			c.host.count.conflicts.Add(1)
-			continue
-		case err == extension.ErrAbandoned:
-			c.lost(res)
-			return c.abandoned(f, t)
-		case errors.Is(err, errCold):
-			c.lost(res)
-			return Cold, t
-		case errors.Is(err, errRepeated):
-			c.lost(res)
-			c.host.count.repeated.Add(1)
-			c.Response = c.near.commit.first
-			return Done, t
-		case errors.Is(err, extension.ErrBusy), errors.Is(err, extension.ErrClosed):
-			c.miss()
-			return c.later(t)
-		}
-		c.failed(res)
-		return c.fail(err), t
+// try makes a trial ready, in the round of the session.
+func (c *Caller) try(r *Request, t *Task) (Verdict, *Task) {
+	if c.left--; c.left < 0 {
+		return c.later(t)
 	}
-	return c.later(t)
+	c.near.begin()
+	c.inv.Into = c.buf[:0]
+	if err := c.run.lease.Prepare(c.run.pool, &c.inv); err != nil {
+		c.res = extension.Result{}
+		return c.missed(r, t, err)
+	}
+	return Ready, t
+}
+
+// Enter runs the guest.
+func (c *Caller) Enter() error { return c.run.lease.Enter() }
+
+// Leave goes on with a call whose guest has ended; err is what Enter returned.
+func (c *Caller) Leave(r *Request, t *Task, err error) (Verdict, *Task) {
+	res := &c.res
+	err = c.run.lease.Finish(err, res)
+	if err == nil && r.Once && res.Writes == 0 {
+		c.near.commit.begin(c.sess, r, r.Ground)
+		err = c.near.commit.keep(res.Response)
+	}
+	if err != nil {
+		return c.missed(r, t, err)
+	}
+	c.keep(res.Response)
+	c.Response = res.Response
+	if f := c.run.fn; f.Habit.Load() != 0 {
+		f.Habit.Store(0)
+	}
+	c.did(res)
+	return Done, t
+}
+
+// missed tells what is to become of a trial that has not ended well.
+func (c *Caller) missed(r *Request, t *Task, err error) (Verdict, *Task) {
+	res := &c.res
+	switch {
+	case errors.Is(err, errConflict):
+		c.lost(res)
+		c.host.count.conflicts.Add(1)
+		return c.try(r, t)
+	case err == extension.ErrAbandoned:
+		c.lost(res)
+		return c.abandoned(c.run.fn, t)
+	case errors.Is(err, errCold):
+		c.lost(res)
+		return Cold, t
+	case errors.Is(err, errRepeated):
+		c.lost(res)
+		c.host.count.repeated.Add(1)
+		c.Response = c.near.commit.first
+		return Done, t
+	case errors.Is(err, extension.ErrBusy), errors.Is(err, extension.ErrClosed):
+		c.miss()
+		return c.later(t)
+	}
+	c.failed(res)
+	return c.fail(err), t
 }
 
 // abandoned tells what is to become of a trial that did not suffice. The first time that something is cold it is

@@ -26,9 +26,10 @@ type far struct {
 	changes extension.Changes
 	wrote   bool // there is something to commit
 
-	view store.View
-	page page
-	due  time.Time
+	view  store.View
+	sight store.Sight // of no use once the session is given back
+	page  page
+	due   time.Time
 }
 
 // ErrMoving is a call of which a key is on its way from or to another node.
@@ -130,10 +131,10 @@ func (f *far) await() bool {
 }
 
 // Get reads a value, which does not depend on the session any more.
-func (f *far) Get(table uint32, key, buf []byte) (v extension.Value, st extension.Status) {
+func (f *far) Get(table uint32, key, buf []byte, v *extension.Value) (st extension.Status) {
 	db, ok := f.req.Scope.table(table)
 	if !ok {
-		return v, extension.NoSuchTable
+		return extension.NoSuchTable
 	}
 	used := f.use(func(s *store.Session, g Ground) (store.Status, bool) {
 		k := s.Key(db, key)
@@ -148,14 +149,14 @@ func (f *far) Get(table uint32, key, buf []byte) (v extension.Value, st extensio
 		case Coming:
 			return store.OK, true
 		}
-		size, got := s.ReadInto(&k, &f.view, buf)
+		size, got := s.ReadInto(&k, &f.view, &f.sight, buf)
 		switch {
 		case got == store.NotFound && standing == Leaving:
 			st = f.elsewhere(db, key)
 		case got == store.NotFound:
 			st = extension.Absent
 		case got == store.OK:
-			v = extension.Value{Len: size, Version: f.view.Version}
+			v.Len, v.Version = size, f.view.Version
 			if size > len(buf) {
 				v.Whole = bytes.Clone(f.view.Value)
 			}
@@ -167,9 +168,9 @@ func (f *far) Get(table uint32, key, buf []byte) (v extension.Value, st extensio
 		f.err, used = errForeign, false
 	}
 	if !used {
-		return extension.Value{}, extension.Later
+		return extension.Later
 	}
-	return v, st
+	return st
 }
 
 // Place tells whether a key may be written here, as far as that is known before the commit.

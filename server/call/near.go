@@ -18,10 +18,11 @@ type near struct {
 	missing missing
 	commit  commit
 
-	keys  []store.Key // what was read, in its order: those of extension.Changes
-	ahead ahead
-	view  store.View
-	page  page
+	keys   []store.Key   // what was read, in its order: those of extension.Changes
+	sights []store.Sight // and where it was; as many
+	ahead  ahead
+	view   store.View
+	page   page
 }
 
 // begin forgets what an earlier call has done.
@@ -67,13 +68,13 @@ func (n *near) standing(k *store.Key) extension.Status {
 	return extension.OK
 }
 
-// next is room for the name of the next key that is read. It counts once kept.
-func (n *near) next() *store.Key {
+// next is room for the next key that is read. It counts once kept.
+func (n *near) next() (*store.Key, *store.Sight) {
 	at := len(n.keys)
-	if at == cap(n.keys) {
-		n.keys = append(n.keys, store.Key{})[:at]
+	if at == len(n.sights) {
+		n.keys, n.sights = append(n.keys, store.Key{})[:at], append(n.sights, store.Sight{})
 	}
-	return &n.keys[:at+1][at]
+	return &n.keys[:at+1][at], &n.sights[at]
 }
 
 // keep counts the key that next gave.
@@ -81,29 +82,50 @@ func (n *near) keep() { n.keys = n.keys[:len(n.keys)+1] }
 
 // Get reads straight into the guest's buffer. What does not fit stays where it is: the session's round, in which
 // the call ends, keeps it as it is.
-func (n *near) Get(table uint32, key, buf []byte) (extension.Value, extension.Status) {
-	k := n.next()
+func (n *near) Get(table uint32, key, buf []byte, v *extension.Value) extension.Status {
+	k, s := n.next()
 	if n.ahead.has(table, key) {
 		*k = *n.ahead.take()
 		if st := n.standing(k); st != extension.OK {
-			return extension.Value{}, st
+			return st
 		}
 	} else if st := n.look(k, table, key); st != extension.OK {
-		return extension.Value{}, st
+		return st
 	}
-	size, st := n.sess.ReadInto(k, &n.view, buf)
+	size, st := n.sess.ReadInto(k, &n.view, s, buf)
 	switch {
 	case st == store.NotFound:
-		return extension.Value{}, n.absent(k)
+		return n.absent(k)
 	case st != store.OK:
 		n.lacks(st)
-		return extension.Value{}, extension.Later
+		return extension.Later
 	case n.view.Kind != record.KindString:
 		n.missing = foreign
-		return extension.Value{}, extension.Later
+		return extension.Later
 	}
 	n.keep()
-	return extension.Value{Len: size, Version: n.view.Version, Whole: n.view.Value}, extension.OK
+	v.Len, v.Version, v.Whole = size, n.view.Version, n.view.Value
+	return extension.OK
+}
+
+// Prompt reads what is easily read.
+func (n *near) Prompt(key, buf []byte, v *extension.Value) bool {
+	k, s := n.next()
+	if own := n.req.Named; own != nil && bytes.Equal(own.Bytes, key) {
+		*k = *own
+	} else {
+		n.sess.Name(k, n.req.Scope.Table, key)
+	}
+	if n.ground != nil && n.ground.Standing(k.Place) != Here {
+		return false
+	}
+	size, ok := n.sess.Glimpse(k, &n.view, s, buf)
+	if !ok || n.view.Kind != record.KindString {
+		return false
+	}
+	n.keep()
+	v.Len, v.Version, v.Whole = size, n.view.Version, nil
+	return true
 }
 
 // Place tells whether a key may be written here.
@@ -144,9 +166,23 @@ func (n *near) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, 
 
 // Commit applies the changes at once.
 func (n *near) Commit(c *extension.Changes) error {
+	if len(c.Writes) == 0 && n.undisturbed() {
+		return nil
+	}
 	n.commit.begin(n.sess, n.req, n.ground)
 	n.commit.named = n.keys
 	return n.commit.run(c)
+}
+
+// undisturbed tells that what was read first was still there when the last was read, which so was there at the same
+// moment. False if it is not that easily told.
+func (n *near) undisturbed() bool {
+	for i := range len(n.keys) - 1 {
+		if !n.sights[i].Same() {
+			return false
+		}
+	}
+	return true
 }
 
 // expireAt is when a record expires that a function gave a time to live.

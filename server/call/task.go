@@ -72,7 +72,7 @@ func (t *Task) attempt(turn *sched.Turn) ([]byte, error) {
 	began := time.Now()
 	res, err := pool.Call(&extension.Invocation{
 		Function: f.Name, Keys: t.req.Keys, Args: t.req.Args, ReadOnly: t.req.ReadOnly,
-		Store: &t.data, Turns: &turns{turn, t, run}, Log: f.Log,
+		Store: &t.data, Placed: &t.data, Turns: &turns{turn, t, run}, Log: f.Log,
 	})
 	f.Note(0, &res, err, time.Since(began))
 	if t.data.err != nil {

@@ -14,14 +14,23 @@ import (
 
 // invokes executes the calls from i on, before something else comes, as a run, and tells how many there were.
 func (w *worker) invokes(i, n int) int {
-	from := i
+	from, r := i, &w.request
 	w.caller.Begin()
+	w.introduce(r)
 	for ; i < n && w.ops[i].Code == wire.OpInvoke; i++ {
-		if op, k := &w.ops[i], &w.keys[i]; op.Table == noTable || !w.here(k) {
+		op, k := &w.ops[i], &w.keys[i]
+		if op.Table == noTable || !w.here(k) {
 			w.one(op, k)
-		} else {
-			w.invoke(op, k)
+			continue
 		}
+		if !w.understand(r, op, k) {
+			continue
+		}
+		v, task := w.caller.Prepare(r, nil)
+		for v == call.Ready {
+			v, task = w.caller.Leave(r, task, w.caller.Enter())
+		}
+		w.called(op, r, v, task)
 	}
 	w.caller.End()
 	w.calling.Forget()
@@ -31,24 +40,45 @@ func (w *worker) invokes(i, n int) int {
 // invoke runs an installed function: in this round if it is short. Another one goes to the scheduler, and the operation
 // waits alone; when it has ended the operation is executed again, finds the result, and commits it.
 func (w *worker) invoke(op *wire.Op, k *store.Key) bool {
-	c, v := w.on.c, &w.calling
+	r := &w.request
+	w.introduce(r)
+	if !w.understand(r, op, k) {
+		return true
+	}
+	var task *call.Task
+	if p := w.on.park; p != nil {
+		task, p.task = p.task, nil
+	}
+	v, task := w.caller.Call(r, task)
+	w.called(op, r, v, task)
+	return true
+}
+
+// introduce says in a request who calls.
+func (w *worker) introduce(r *call.Request) {
+	c := w.on.c
+	r.Shelf, r.Share, r.Account, r.Site, r.Worker = c.shelf, c.share, c.purse.Account(), w.site(), c.w.number
+	r.Scope.First, r.Scope.Tables = int(c.first), int(c.tables)
+	r.Ground, r.Grounds, r.Closed = w.ground(), w.srv.grounds, &c.closed
+}
+
+// understand says in it what an operation calls; false if that makes no sense: then it was answered.
+func (w *worker) understand(r *call.Request, op *wire.Op, k *store.Key) bool {
+	v := &w.calling
 	if err := v.Decode(op.Key, op.Arg); err != nil {
 		w.refuse(op, wire.Invalid, "the argument of "+op.Code.String()+" makes no sense: "+err.Error())
-		return true
+		return false
 	}
-	if c.shelf == nil {
+	if r.Shelf == nil {
 		w.refuse(op, wire.Unknown, "this server has no functions")
-		return true
+		return false
 	}
-	r := &w.request
-	r.Shelf, r.Share, r.Account, r.Site, r.Worker = c.shelf, c.share, c.purse.Account(), w.site(), c.w.number
 	r.Name, r.Keys, r.Args = v.Name, v.Keys, v.Args
-	r.Named = k
-	r.Scope = call.Scope{Table: int(op.Table), First: int(c.first), Tables: int(c.tables)}
+	r.Named, r.Object, r.Scope.Table = k, k.Place, int(op.Table)
 	r.ReadOnly = op.Flags&wire.FlagReadOnly != 0
-	r.Once, r.ID, r.Object = op.Flags&wire.FlagOnce != 0 && !r.ReadOnly, w.id(op), k.Place
-	r.Ground, r.Grounds, r.Closed = w.ground(), w.srv.grounds, &c.closed
-	return w.call(op, r)
+	r.Once = op.Flags&wire.FlagOnce != 0 && !r.ReadOnly
+	r.ID.Client, r.ID.Seq = w.on.batch.Client, op.Sequence
+	return true
 }
 
 // site is the connection's, unless the operation has waited: then its reader may be using it.
@@ -63,23 +93,18 @@ func (w *worker) site() *call.Site {
 	return c.site
 }
 
-func (w *worker) call(op *wire.Op, r *call.Request) bool {
-	var task *call.Task
-	if p := w.on.park; p != nil {
-		task, p.task = p.task, nil
-	}
-	verdict, task := w.caller.Call(r, task)
+// called answers a call, or lets it wait.
+func (w *worker) called(op *wire.Op, r *call.Request, v call.Verdict, task *call.Task) {
 	switch {
-	case verdict == call.Cold:
+	case v == call.Cold:
 		w.parkCold(op, task)
-	case verdict == call.Later:
+	case v == call.Later:
 		w.parkCall(op, r, task)
 	case w.caller.Err != nil:
 		w.answer(op, wire.Result{Status: callStatus(w.caller.Err), Value: []byte(callSentence(r.Name, w.caller.Err))})
 	default:
-		w.answer(op, wire.Result{Value: w.caller.Response})
+		w.on.out.add(&wire.Result{Tag: op.Tag, Value: w.caller.Response})
 	}
-	return true
 }
 
 // parkCold lets a call wait for what it has not in memory.

@@ -11,7 +11,14 @@ import (
 //	args_ptr  args_cap  args_len  resp_ptr  resp_cap  resp_len
 //
 // Pointers and capacities are the guest's, read anew by every call and believed no further than its memory goes.
-const areaBytes = 24
+//
+// If the module also exports ostro_first there are four more, for the value of the first key; see first.
+//
+//	first_ptr  first_cap  first_len  first_used
+const (
+	areaBytes  = 24
+	firstBytes = 40
+)
 
 // errArea is an instance that says its area is where it has no memory.
 var errArea = errors.New("its ostro_area is outside of its memory")
@@ -28,10 +35,17 @@ func (in *instance) findArea() error {
 		return err
 	}
 	in.area = uint32(in.task.stack[0])
-	if _, ok := in.mem.at(in.area, areaBytes); !ok || in.area == 0 {
+	if _, ok := in.mem.at(in.area, m.areaLen()); !ok || in.area == 0 {
 		return errArea
 	}
 	return nil
+}
+
+func (m *Module) areaLen() uint32 {
+	if m.hasFirst {
+		return firstBytes
+	}
+	return areaBytes
 }
 
 // place puts the arguments where the guest looks for them; if there is no room it finds only their length.

@@ -23,17 +23,30 @@ func (p *Pool) Call(inv *Invocation) (res Result, err error) {
 	return res, err
 }
 
-// call runs the function that was chosen, with arguments of size bytes. It tells whether the instance can be used again.
-func (in *instance) call(inv *Invocation, size int, res *Result) (usable bool, err error) {
+// prepare makes everything ready for the function that was chosen, with arguments of size bytes.
+func (in *instance) prepare(inv *Invocation, size int) {
 	t := in.task
 	t.begin(in, inv, &in.pool.limits)
 	t.argsLen = size
 	if in.area != 0 {
 		t.place()
+		if in.pool.module.hasFirst {
+			t.placeFirst()
+		}
 	}
-	err = in.run(in.which)
-	if err == nil && in.area != 0 {
+	in.arm(in.which)
+}
+
+// finish is what is left to do when the guest has ended, with err. It tells whether the instance can be used again.
+func (in *instance) finish(err error, res *Result) (usable bool, _ error) {
+	t := in.task
+	if err != nil {
+		err = in.why(err)
+	} else if in.area != 0 {
 		err = t.fetch()
+	}
+	if t.placed {
+		t.takeBackFirst()
 	}
 	if err == nil {
 		err = t.conclude(uint32(t.stack[0]))
@@ -85,10 +98,9 @@ func (t *Task) conclude(code uint32) error {
 }
 
 func (t *Task) result(res *Result, err error) {
-	*res = Result{
-		HostCalls: t.hostCalls, Slices: t.slices, LogsLost: t.lost,
-		Reads: len(t.changes.Reads), Writes: len(t.changes.Writes),
-	}
+	res.HostCalls, res.Slices, res.LogsLost = t.hostCalls, t.slices, t.lost
+	res.Reads, res.Writes = len(t.changes.Reads), len(t.changes.Writes)
+	res.Response = nil
 	start := t.limits.Fuel
 	if t.inv.Fuel > 0 {
 		start = t.inv.Fuel

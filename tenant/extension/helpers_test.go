@@ -70,8 +70,8 @@ func storeOf(tb testing.TB, lines ...string) *local.Store {
 
 func valueOf(s *local.Store, key string) string {
 	buf := make([]byte, 1<<16)
-	v, st := s.Get(0, []byte(key), buf)
-	if st != extension.OK {
+	var v extension.Value
+	if st := s.Get(0, []byte(key), buf, &v); st != extension.OK {
 		return "(absent)"
 	}
 	return string(buf[:v.Len])

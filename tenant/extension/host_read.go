@@ -11,20 +11,23 @@ const (
 	multigetMost = 4096
 )
 
-// get is a value as the function sees it: its own write if there is one.
-func (t *Task) get(table uint32, key, buf []byte) (Value, Status) {
+// get finds a value as the function sees it: its own write if there is one. It is described in t.value, field by field:
+// a struct that is moved right after it was made keeps the processor waiting.
+func (t *Task) get(table uint32, key, buf []byte) Status {
+	v := &t.value
+	v.Len, v.Version = 0, 0
 	if len(key) > keyMost {
-		return Value{}, TooLarge
+		return TooLarge
 	}
 	if len(t.changes.Writes) > 0 {
 		if w := t.written(table, key); w != nil {
-			return fromWrite(w, buf)
+			return v.set(w, buf)
 		}
 	}
 	if overlap(key, buf) {
 		key = bytes.Clone(key) // The value may lie over it before it is remembered.
 	}
-	v, st := t.inv.Store.Get(table, key, buf)
+	st := t.inv.Store.Get(table, key, buf, v)
 	switch st {
 	case OK, Absent:
 		t.remember(table, key, v.Version)
@@ -32,18 +35,17 @@ func (t *Task) get(table uint32, key, buf []byte) (Value, Status) {
 		t.later()
 	}
 	t.spend(int64(v.Len / 16))
-	return v, st
+	return st
 }
 
-func fromWrite(w *Write, buf []byte) (Value, Status) {
+// set makes it the value of a write.
+func (v *Value) set(w *Write, buf []byte) Status {
 	if w.Delete {
-		return Value{}, Absent
+		return Absent
 	}
-	v := Value{Len: len(w.Value)}
-	if copy(buf, w.Value) < len(w.Value) {
-		v.Whole = w.Value
-	}
-	return v, OK
+	v.Len, v.Whole = len(w.Value), w.Value
+	copy(buf, w.Value)
+	return OK
 }
 
 // overlap tells whether two pieces of memory have a byte in common.
@@ -54,12 +56,20 @@ func overlap(a, b []byte) bool {
 
 // remember notes what was read, for the commit.
 func (t *Task) remember(table uint32, key []byte, version uint64) {
-	if len(t.changes.Reads) >= t.limits.Writes {
+	all := t.changes.Reads
+	if len(all) >= t.limits.Writes {
 		t.over("read too many keys")
 	}
 	at := len(t.names)
 	t.names = append(t.names, key...)
-	t.changes.Reads = append(t.changes.Reads, Read{table, t.names[at:len(t.names):len(t.names)], version})
+	if len(all) < cap(all) {
+		all = all[:len(all)+1]
+	} else {
+		all = append(all, Read{})
+	}
+	r := &all[len(all)-1]
+	r.Table, r.Key, r.Version = table, t.names[at:len(t.names):len(t.names)], version
+	t.changes.Reads = all
 }
 
 // view keeps a value for the rest of the call and returns its number.
@@ -76,8 +86,12 @@ func (t *Task) view(b []byte) uint64 {
 func (t *Task) hostGet(stack []uint64) {
 	t.storeUse()
 	key, buf := t.bytes(stack[1], stack[2]), t.bytes(stack[3], stack[4])
-	v, st := t.get(uint32(stack[0]), key, buf)
-	t.used[0] = spanOf(stack[3], uint64(v.Len))
+	if t.learns {
+		t.learnFirst(stack)
+	}
+	st := t.get(uint32(stack[0]), key, buf)
+	v := &t.value
+	t.used[0].set(stack[3], uint64(v.Len))
 	switch {
 	case st != OK:
 		stack[0] = uint64(int64(st))
@@ -112,14 +126,15 @@ func (t *Task) hostMultiget(stack []uint64) {
 	keys, results := t.bytes(stack[1], uint64(n)*8), t.bytes(stack[3], uint64(n)*16)
 	base, room := uint32(stack[4]), t.bytes(stack[4], stack[5])
 	found := uint64(0)
-	a, told := t.inv.Store.(Ahead)
-	if told = told && n > 1; told {
-		t.ahead(a, stack)
+	told := t.inv.Ahead != nil && n > 1
+	if told {
+		t.ahead(stack)
 	}
 	for i := range int(n) {
 		t.spend(50)
 		ptr, size := binary.LittleEndian.Uint32(keys[8*i:]), binary.LittleEndian.Uint32(keys[8*i+4:])
-		v, st := t.get(uint32(stack[0]), t.bytes(uint64(ptr), uint64(size)), room)
+		st := t.get(uint32(stack[0]), t.bytes(uint64(ptr), uint64(size)), room)
+		v := &t.value
 		var at, view uint32
 		length := int32(st)
 		if st == OK {
@@ -139,14 +154,15 @@ func (t *Task) hostMultiget(stack []uint64) {
 		binary.LittleEndian.PutUint32(out[12:], 0)
 	}
 	if told {
-		a.Ahead(0, nil)
+		t.inv.Ahead.Ahead(0, nil)
 	}
-	t.used[1], t.used[2] = spanOf(stack[3], uint64(base)+uint64(n)*16-stack[3]), spanOf(stack[1], uint64(n)*8)
+	t.used[1].set(stack[3], uint64(base)+uint64(n)*16-stack[3])
+	t.used[2].set(stack[1], uint64(n)*8)
 	stack[0] = found
 }
 
 // ahead tells the store which keys a multiget is about. If what it writes may lie over keys they are not known before.
-func (t *Task) ahead(a Ahead, stack []uint64) {
+func (t *Task) ahead(stack []uint64) {
 	list, n := t.bytes(stack[1], 8*uint64(uint32(stack[2]))), min(int(uint32(stack[2])), aheadMost)
 	results, room := spanOf(stack[3], 16*uint64(n)), spanOf(stack[4], stack[5])
 	keys := t.keys[:0]
@@ -158,7 +174,7 @@ func (t *Task) ahead(a Ahead, stack []uint64) {
 		}
 		keys = append(keys, key)
 	}
-	a.Ahead(uint32(stack[0]), keys)
+	t.inv.Ahead.Ahead(uint32(stack[0]), keys)
 	clear(keys)
 	t.keys = keys[:0]
 }
@@ -172,6 +188,11 @@ type span struct{ from, to uint64 }
 func spanOf(ptr, n uint64) span {
 	from := uint64(uint32(ptr))
 	return span{from, from + uint64(uint32(n))}
+}
+
+func (s *span) set(ptr, n uint64) {
+	s.from = uint64(uint32(ptr))
+	s.to = s.from + uint64(uint32(n))
 }
 
 func (s span) meets(o span) bool { return s.from < o.to && o.from < s.to }

@@ -44,7 +44,23 @@ func randomCalls(r *rand.Rand) []byte {
 		m.Code = append(m.Code, wasm.Code{Body: randomBody(r, all)})
 		m.Exports = append(m.Exports, wasm.Export{Name: fmt.Sprint(functionPrefix, i), Kind: wasm.KindFunc, Index: uint32(m.ImportedFuncs() + i)})
 	}
+	if r.IntN(2) == 0 {
+		randomArea(r, m)
+	}
 	return m.Encode()
+}
+
+// randomArea gives a module an area somewhere in what its functions write to.
+func randomArea(r *rand.Rand, m *wasm.Module) {
+	at := wasm.Instr{Op: wasm.I32Const, A: uint64(1 + r.IntN(2000))}
+	end := wasm.Instr{Op: wasm.End}
+	m.Funcs = append(m.Funcs, m.AddType(wasm.FuncType{Results: []byte{wasm.I32}}))
+	m.Code = append(m.Code, wasm.Code{Body: end.Append(at.Append(nil))})
+	index := uint32(m.ImportedFuncs() + len(m.Funcs) - 1)
+	m.Exports = append(m.Exports, wasm.Export{Name: areaName, Kind: wasm.KindFunc, Index: index})
+	if r.IntN(2) == 0 {
+		m.Exports = append(m.Exports, wasm.Export{Name: firstName, Kind: wasm.KindFunc, Index: index})
+	}
 }
 
 func randomBody(r *rand.Rand, all []hostCall) []byte {
@@ -99,25 +115,29 @@ type model struct {
 	later     bool // it would have to wait for some keys
 }
 
-func (s *model) Get(table uint32, key, buf []byte) (Value, Status) {
+func (s *model) Get(table uint32, key, buf []byte, got *Value) Status {
 	if table != 0 {
-		return Value{}, NoSuchTable
+		return NoSuchTable
 	}
 	if s.later && len(key)%7 == 3 {
-		return Value{}, Later
+		return Later
 	}
 	if len(key) > keyMost {
 		s.t.Errorf("a key of %d bytes came through", len(key))
 	}
 	v, ok := s.data[string(key)]
 	if !ok {
-		return Value{}, Absent
+		return Absent
 	}
-	got := Value{Len: len(v), Version: 1}
+	got.Len, got.Version = len(v), 1
 	if copy(buf, v) < len(v) {
 		got.Whole = v
 	}
-	return got, OK
+	return OK
+}
+
+func (s *model) Prompt(key, buf []byte, got *Value) bool {
+	return s.Get(0, key, buf, got) == OK && got.Len <= len(buf)
 }
 
 func (s *model) Scan(table uint32, cursor uint64, _ []byte, visit func(key, value []byte) bool) (uint64, Status) {
@@ -162,6 +182,7 @@ func hammer(t testing.TB, rt *Runtime, seed uint64) int {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	defer m.Close(context.Background())
+	m.habits.reads.Store(r.Uint64())
 	p, err := m.NewPool(limits, PoolOptions{Fresh: r.IntN(4) == 0})
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +196,7 @@ func hammer(t testing.TB, rt *Runtime, seed uint64) int {
 		for i := range 4 {
 			trial := r.IntN(4) == 0
 			s := &model{t: t, later: trial && r.IntN(2) == 0, data: map[string][]byte{"": []byte("empty"), "\x00": make([]byte, 300), "\x00\x00": {}}}
-			res, err := p.Call(&Invocation{Function: fmt.Sprint(i), Keys: [][]byte{{}, []byte("k")}, Args: [][]byte{make([]byte, 50)}, Store: s, ReadOnly: r.IntN(4) == 0, Trial: trial, Worker: r.IntN(4)})
+			res, err := p.Call(&Invocation{Function: fmt.Sprint(i), Keys: [][]byte{{}, []byte("k")}, Args: [][]byte{make([]byte, 50)}, Store: s, Prompt: s, ReadOnly: r.IntN(4) == 0, Trial: trial, Worker: r.IntN(4)})
 			calls++
 			var e *CallError
 			switch {

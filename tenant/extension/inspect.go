@@ -13,6 +13,7 @@ const (
 	functionPrefix = meter.FunctionPrefix
 	initializeName = meter.InitializeName
 	areaName       = meter.AreaName
+	firstName      = "ostro_first"
 	memoryName     = "memory"
 	nameMost       = 64
 )

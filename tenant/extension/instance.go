@@ -107,16 +107,29 @@ func (in *instance) choose(name string) bool {
 
 // run calls a function by its number, within the budget of the task.
 func (in *instance) run(which uint64) error {
-	in.mem.short = nil
-	t := in.task
-	t.stack = [3]uint64{which, uint64(t.granted), uint64(in.pool.stackBytes)}
-	if err := in.fn.CallWithStack(t, t.stack[:]); err != nil {
-		if t.cause == &abandoned {
-			return ErrAbandoned
-		}
-		return in.explain(err, t.inv.Function)
+	in.arm(which)
+	if err := in.enter(); err != nil {
+		return in.why(err)
 	}
 	return nil
+}
+
+// arm sets the arguments of the entry.
+func (in *instance) arm(which uint64) {
+	in.mem.short = nil
+	t := in.task
+	t.stack[0], t.stack[1], t.stack[2] = which, uint64(t.granted), uint64(in.pool.stackBytes)
+}
+
+// enter runs the guest.
+func (in *instance) enter() error { return in.fn.CallWithStack(in.task, in.task.stack[:]) }
+
+// why says why the guest has ended.
+func (in *instance) why(err error) error {
+	if in.task.cause == &abandoned {
+		return ErrAbandoned
+	}
+	return in.explain(err, in.task.inv.Function)
 }
 
 // variables are the module's own.

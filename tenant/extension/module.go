@@ -24,6 +24,8 @@ type Module struct {
 	initialize  uint64 // its number
 	area        uint64 // the number of what tells where the area is
 	hasArea     bool
+	hasFirst    bool // the area has room for the value of the first key
+	habits      habits
 	interrupted atomic.Bool // a call was ended in its middle: an image is worth its cost
 	imaging     sync.Mutex  // held by who makes an image
 	image       atomic.Pointer[image]
@@ -58,6 +60,7 @@ func (r *Runtime) load(ctx context.Context, key moduleKey, code []byte, limits L
 			m.initialize = uint64(i)
 		}
 	}
+	m.hasFirst = m.hasArea && slices.Contains(about.Exports, firstName)
 	return m, nil
 }
 

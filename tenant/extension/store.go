@@ -22,9 +22,9 @@ const (
 // Store is the data that one call works on: the tables of one tenant. Its methods are called on the goroutine of the
 // call, one at a time. They may wait; whoever schedules calls gives them a way to let others run meanwhile.
 type Store interface {
-	// Get finds a value. One that fits into buf is copied there; of one that does not Value.Whole is the bytes, which
-	// must stay as they are until the call has ended.
-	Get(table uint32, key, buf []byte) (Value, Status)
+	// Get finds a value, and describes it in v if it is OK. One that fits into buf is copied there; of one that does not
+	// v.Whole is the bytes, which must stay as they are until the call has ended.
+	Get(table uint32, key, buf []byte, v *Value) Status
 	// Scan visits keys that begin with prefix, from a cursor on, 0 at the beginning. A visit that returns false was not
 	// taken: it comes again with the cursor that Scan returns, which is 0 at the end. One call looks at a bounded number
 	// of keys, whether they are visited or not.
@@ -35,16 +35,23 @@ type Store interface {
 	Commit(c *Changes) error
 }
 
-// Placed is a Store of which not everything is here. It is asked before a write of a key is collected: what is not OK
+// Placed is a Store of which not everything is here; see Invocation. It is asked before a write of a key is collected: what is not OK
 // the function gets instead.
 type Placed interface {
 	Place(table uint32, key []byte) Status
 }
 
-// Ahead is a Store that brings near what will be read. It is told the keys of the next calls of Get on a table, in
+// Ahead is a Store that brings near what will be read; see Invocation. It is told the keys of the next calls of Get on a table, in
 // their order; nothing of the guest runs until it is told that there are none any more.
 type Ahead interface {
 	Ahead(table uint32, keys [][]byte)
+}
+
+// Prompt is a Store that may be asked for a value of table 0 before anybody needs it; see Invocation. It gives the
+// value at once, and counts that as a read; or it does not, for whatever reason, and then it was not asked. A value that
+// does not fit into buf is not given.
+type Prompt interface {
+	Prompt(key, buf []byte, v *Value) bool
 }
 
 // Value is what Get found.

@@ -36,6 +36,9 @@ type Invocation struct {
 	Args     [][]byte
 	ReadOnly bool
 	Store    Store
+	Ahead    Ahead                        // the store, if it wants to know what will be read
+	Placed   Placed                       // the store, if not everything is here
+	Prompt   Prompt                       // the store, if it may be asked for what nobody needs yet
 	Turns    Turns                        // nil: the goroutine gives way at the end of slices
 	Log      func(level int, line []byte) // nil: lines are dropped; a line is valid during the call
 	Into     []byte                       // what the response is appended to
@@ -72,6 +75,9 @@ type Task struct {
 	changes   Changes
 	names     []byte   // keys of reads
 	keys      [][]byte // of a multiget
+	value     Value    // that was found last
+	placed    bool     // the first key's value was put into the area
+	learns    bool     // whether it should be is still to be found out
 	used      [3]span  // of guest memory, by reads: where values went, what told of them, what named keys
 
 	slices    int
@@ -122,7 +128,7 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.hostCalls, t.slices, t.cause = 0, 0, nil
 	t.resp, t.respStart = inv.Into, len(inv.Into)
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
-	t.private = false
+	t.private, t.placed, t.learns = false, false, false
 }
 
 // callUnits is the fuel that a call costs by itself.
@@ -144,6 +150,7 @@ func (t *Task) end() {
 		clear(t.buffers)
 		clear(t.changes.Writes)
 		t.views, t.buffers, t.changes.Writes = t.views[:0], t.buffers[:0], t.changes.Writes[:0]
+		t.value.Whole = nil
 	}
 	if cap(t.names) > keptBytes {
 		t.names = nil

@@ -16,11 +16,11 @@ type coldStore struct {
 	cold string
 }
 
-func (s coldStore) Get(table uint32, key, buf []byte) (extension.Value, extension.Status) {
+func (s coldStore) Get(table uint32, key, buf []byte, v *extension.Value) extension.Status {
 	if string(key) == s.cold {
-		return extension.Value{}, extension.Later
+		return extension.Later
 	}
-	return s.Store.Get(table, key, buf)
+	return s.Store.Get(table, key, buf, v)
 }
 
 func trial(fn, key string, s extension.Store, args ...string) *extension.Invocation {

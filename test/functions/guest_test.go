@@ -84,7 +84,8 @@ func invocation(function, key string, args ...any) *extension.Invocation {
 }
 
 func (g *guest) invoke(inv *extension.Invocation) (string, error) {
-	inv.Store = shelf{g.data, g.ttl}
+	s := shelf{g.data, g.ttl}
+	inv.Store, inv.Prompt = s, s
 	inv.Log = func(level int, line []byte) { g.log = append(g.log, fmt.Sprintf("%d %s", level, line)) }
 	res, err := g.pool.Call(inv)
 	g.hostCalls = res.HostCalls
@@ -117,19 +118,24 @@ func (g *guest) refused(t tester, code int32, function, key string, args ...any)
 // table is a store in memory: one table, number 0.
 type table map[string]string
 
-func (d table) Get(number uint32, key, buf []byte) (extension.Value, extension.Status) {
+func (d table) Get(number uint32, key, buf []byte, found *extension.Value) extension.Status {
 	if number != 0 {
-		return extension.Value{}, extension.NoSuchTable
+		return extension.NoSuchTable
 	}
 	value, there := d[string(key)]
 	if !there {
-		return extension.Value{}, extension.Absent
+		return extension.Absent
 	}
-	found := extension.Value{Len: len(value), Version: 1}
+	found.Len, found.Version = len(value), 1
 	if copy(buf, value) < len(value) {
 		found.Whole = []byte(value)
 	}
-	return found, extension.OK
+	return extension.OK
+}
+
+// Prompt gives what is there.
+func (d table) Prompt(key, buf []byte, found *extension.Value) bool {
+	return d.Get(0, key, buf, found) == extension.OK && found.Len <= len(buf)
 }
 
 // Scan gives three keys at a time, so that functions have to come back.

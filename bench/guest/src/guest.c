@@ -24,7 +24,7 @@ static ostro_bytes found(ostro_bytes key)
 
 OSTRO_FN(get)
 {
-	ostro_resp(found(ostro_key(0)));
+	ostro_resp_view(found(ostro_key(0)));
 	return 0;
 }
 

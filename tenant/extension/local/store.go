@@ -59,20 +59,20 @@ func (s *Store) find(n name) (record, bool) {
 }
 
 // Get copies a value.
-func (s *Store) Get(table uint32, key, buf []byte) (extension.Value, extension.Status) {
+func (s *Store) Get(table uint32, key, buf []byte, v *extension.Value) extension.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r, ok := s.find(name{table, string(key)})
 	if !ok {
-		return extension.Value{}, extension.Absent
+		return extension.Absent
 	}
-	v := extension.Value{Len: len(r.value), Version: r.version}
+	v.Len, v.Version = len(r.value), r.version
 	if len(r.value) <= len(buf) {
 		copy(buf, r.value)
 	} else {
 		v.Whole = r.value
 	}
-	return v, extension.OK
+	return extension.OK
 }
 
 // Scan visits keys in the order in which they were first written.

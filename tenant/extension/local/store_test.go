@@ -29,7 +29,7 @@ func TestWhatIsSavedIsLoadedAgain(t *testing.T) {
 		t.Fatalf("%s\nwant\n%s", out.String(), text)
 	}
 	at = at.Add(5 * time.Second)
-	if _, st := s.Get(0, []byte("b"), nil); st != extension.Absent || s.Len() != 3 {
+	if st := s.Get(0, []byte("b"), nil, new(extension.Value)); st != extension.Absent || s.Len() != 3 {
 		t.Errorf("a key that has expired: %d, %d keys", st, s.Len())
 	}
 }
@@ -45,7 +45,8 @@ func TestACommitFailsIfWhatWasReadHasChanged(t *testing.T) {
 	if err := put("a", "2", extension.Read{Key: []byte("a")}); err != ErrConflict {
 		t.Fatalf("a key that was absent, and is there: %v", err)
 	}
-	v, _ := s.Get(0, []byte("a"), make([]byte, 8))
+	var v extension.Value
+	s.Get(0, []byte("a"), make([]byte, 8), &v)
 	if err := put("b", "2", extension.Read{Key: []byte("a"), Version: v.Version}); err != nil {
 		t.Fatal(err)
 	}
