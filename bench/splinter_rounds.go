@@ -45,11 +45,17 @@ type way struct {
 	round func(context.Context) (splinterRound, error)
 }
 
-// compare measures ways in turns. What it returns is in the order of ways.
+// compare measures ways in turns, every other time from the last to the first: what a way leaves behind is not always the
+// same one's to bear. What it returns is in the order of ways.
 func (x *splinter) compare(ctx context.Context, part, name string, at float64, ways []way) ([]splinterCell, error) {
 	cells := make([]splinterCell, len(ways))
 	for round := range x.f.rounds {
-		for i, w := range ways {
+		for turn := range ways {
+			i := turn
+			if round%2 == 1 {
+				i = len(ways) - 1 - turn
+			}
+			w := ways[i]
 			x.p.begin("%s: %s, %s, round %d of %d", part, name, w.name, round+1, x.f.rounds)
 			r, err := w.round(ctx)
 			if err != nil {

@@ -54,9 +54,27 @@ func (t *Task) run(turn *sched.Turn) {
 	defer t.host.running.Done()
 	t.data = far{host: t.host, req: &t.req, turn: turn, names: t.data.names, changes: t.data.changes}
 	t.response, t.err = t.attempt(turn)
+	if fruitless(t.err) {
+		turn.Waste()
+	}
 	t.data.turn = nil
 	t.ended = true
 	turn.Aloud(t.wake) // It takes locks of those who serve.
+}
+
+// fruitless tells of calls that came to nothing by their own fault, and not since their function said so.
+func fruitless(err error) bool {
+	var e *extension.CallError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Kind {
+	case extension.Killed:
+		return errors.Is(err, sched.ErrLate)
+	case extension.Failed, extension.Returned, extension.NotCommitted, extension.Broken:
+		return false
+	}
+	return true
 }
 
 func (t *Task) attempt(turn *sched.Turn) ([]byte, error) {

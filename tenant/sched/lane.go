@@ -11,9 +11,10 @@ type lane struct {
 	linked bool  // in the worker's ring
 	aside  aside // its turns wait for something else than the worker
 	turns  int
-	fresh  list // turns that have not begun; of long ones those without a thread
-	begun  list // others
-	last   bool // the last turn was a fresh one
+	fresh  list  // turns that have not begun; of long ones those without a thread
+	begun  list  // others
+	last   bool  // the last turn was a fresh one
+	ticket int64 // of a tenant in debt: when a turn of it may run; 0: it has none
 	alarm  *time.Timer
 }
 
@@ -22,7 +23,7 @@ type aside byte
 
 const (
 	no      aside = iota
-	forTime       // the tenant has used up its part of the CPU
+	forTime       // the tenant has used up its part of the CPU, or waits for its ticket
 	forRoom       // none has begun, and too many others have; or none has a thread, and there is none left
 )
 
@@ -63,14 +64,16 @@ const leastPause = time.Millisecond
 func (l *lane) pop(now int64) *Turn {
 	t := l.late(now)
 	if t == nil {
-		if pause := l.share.pause(now); pause > 0 {
+		if pause := max(l.share.pause(now), l.due(now)); pause > 0 {
 			l.aside = forTime
 			l.share.throttled.Add(1)
 			l.at.crew.s.counts.throttled.Add(1)
 			l.look(now, pause)
 			return nil
 		}
-		t = l.choose(now)
+		if t = l.choose(now); t != nil {
+			l.ticket = 0
+		}
 	}
 	if t != nil {
 		l.turns--

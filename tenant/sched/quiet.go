@@ -12,7 +12,11 @@ import (
 // hush gives a turn of the tenant the right to a thread of low priority, unless there are enough. Like begin, it
 // never counts one too many, unless the scheduler is closed: then all are to end, on whatever thread.
 func (h *Share) hush() bool {
-	if !h.s.take(&h.quiet, h.s.opts.QuietTurns) {
+	most := h.s.opts.QuietTurns
+	if h.inDebt() {
+		most = 1 // The sooner one of them may end, and pay.
+	}
+	if !h.s.take(&h.quiet, most) {
 		return false
 	}
 	if !h.s.take(&h.s.quiet, h.s.opts.QuietThreads) {

@@ -105,7 +105,10 @@ func (r *runner) end(t *Turn) *Turn {
 // dismiss counts a turn that is over.
 func (t *Turn) dismiss() {
 	t.s.counts.ended.Add(1)
-	if t.used <= int64(t.s.opts.LongAfter) && t.flags.Load()&killed == 0 {
+	switch {
+	case t.used > int64(t.s.opts.LongAfter):
+		t.share.settleDebt(t.used, t.wasted)
+	case t.flags.Load()&killed == 0:
 		t.share.trust(t.used)
 	}
 	if t.crew == t.s.long {

@@ -18,6 +18,7 @@
 //   - A turn runs only while it holds a worker, but for one that was taken off
 //     its worker by the watchdog: it runs until its next Yield.
 //   - A long turn runs on a thread of low priority, and waits until there is one for it.
+//   - Long turns of tenants who owe for turns that came to nothing have a small part of the long workers' time, together.
 //   - A worker's next turn is that of the tenant whose last turn there was
 //     longest ago. So a tenant waits for at most one slice of each other tenant,
 //     however much those have in their queues.
@@ -142,6 +143,7 @@ type Scheduler struct {
 	total       atomic.Int64 // turns that have not ended
 	quiet       atomic.Int64 // threads of low priority
 	spray       atomic.Uint64
+	tickets     tickets
 	counts      counts
 
 	mu     sync.Mutex // also: no turn is added after Close has looked

@@ -25,6 +25,7 @@ type Turn struct {
 	since    int64 // when it was given its worker, or was last charged
 	used     int64 // nanoseconds that it ran
 	hushed   bool  // it may have a thread of low priority
+	wasted   bool  // it has come to nothing
 	uses     uint32
 	deadline int64
 
@@ -103,7 +104,7 @@ func (t *Turn) stays(now int64) bool {
 	if t.flags.Load() != 0 || t.crew.wanted(t.worker) || t.share.pause(now) > 0 {
 		return false
 	}
-	if t.crew == t.s.short && t.used > t.share.patience.Load() {
+	if t.crew == t.s.short && t.used > t.share.patience.Load() || t.crew == t.s.long && t.share.inDebt() {
 		return false
 	}
 	t.worker.beat.Store(now)

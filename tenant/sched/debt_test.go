@@ -1,0 +1,97 @@
+package sched
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// wasteful is a function that would compute for ever, and has itself counted as such when it is ended.
+func wasteful(each time.Duration, ended func(error)) func(*Turn) {
+	endless := compute(1<<30, each, ended)
+	return func(t *Turn) {
+		endless(t)
+		t.Waste()
+	}
+}
+
+func TestTenantsWhoseLongCallsComeToNothingShareLittleTime(t *testing.T) {
+	inBubble(t, Options{Workers: 1, LongWorkers: 1, Deadline: time.Second, StuckAfter: never}, func(t *testing.T, s *Scheduler) {
+		shares := []*Share{s.NewShare("a", Limits{}), s.NewShare("b", Limits{})}
+		used := func() (sum time.Duration) {
+			for _, h := range shares {
+				sum += h.Usage().CPU
+			}
+			return sum
+		}
+		crowd := func() time.Duration {
+			before := used()
+			for _, h := range shares {
+				for range 10 {
+					must(t, h.Go(wasteful(100*time.Microsecond, func(error) {})))
+				}
+			}
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			return used() - before
+		}
+		if got := crowd(); got < 900*time.Millisecond {
+			t.Errorf("tenants that nobody knows ran for %v of a second", got)
+		}
+		// What all of them run before they are long comes to that.
+		if got, most := crowd(), time.Second/debtors+50*time.Millisecond; got > most {
+			t.Errorf("those whose calls never ended ran for %v of a second, want at most %v", got, most)
+		}
+	})
+}
+
+func TestLongCallsThatEndPayForThoseThatDidNot(t *testing.T) {
+	inBubble(t, Options{Workers: 1, LongWorkers: 1, Deadline: 5 * time.Second, StuckAfter: never}, func(t *testing.T, s *Scheduler) {
+		share := s.NewShare("a", Limits{})
+		done := make(chan error)
+		tell := func(err error) { done <- err }
+		run := func(f func(*Turn)) time.Duration {
+			from := time.Now()
+			must(t, share.Go(f))
+			<-done
+			synctest.Wait()
+			return time.Since(from)
+		}
+		run(wasteful(100*time.Microsecond, tell))
+		if got := share.debt.Load(); got != mostDebt {
+			t.Fatalf("it owes %v, want the most, %v", time.Duration(got), time.Duration(mostDebt))
+		}
+		const each = 100 * time.Millisecond
+		good := compute(int(each/(100*time.Microsecond)), 100*time.Microsecond, tell)
+		if took := run(good); took < each*debtors/2 {
+			t.Errorf("in debt, %v took %v", each, took)
+		}
+		for range mostDebt/int64(each) - 1 {
+			run(good)
+		}
+		if took := run(good); took > 2*each || share.inDebt() {
+			t.Errorf("when it had paid, %v took %v, and it owes %v", each, took, time.Duration(share.debt.Load()))
+		}
+	})
+}
+
+func TestACallOfATenantInDebtThatIsLateIsTold(t *testing.T) {
+	inBubble(t, Options{Workers: 1, LongWorkers: 1, Deadline: time.Second, StuckAfter: never}, func(t *testing.T, s *Scheduler) {
+		share := s.NewShare("a", Limits{})
+		share.settleDebt(mostDebt, true)
+		const calls = 30
+		from := time.Now()
+		errs := make(chan error, calls)
+		for range calls {
+			must(t, share.Go(wasteful(100*time.Microsecond, func(err error) { errs <- err })))
+		}
+		for range calls {
+			if err := <-errs; err == nil {
+				t.Error("an endless call ended well")
+			}
+		}
+		if took := time.Since(from); took > 1500*time.Millisecond {
+			t.Errorf("they were told after %v", took)
+		}
+	})
+}
