@@ -32,7 +32,7 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 }
 
 // thickenAtOnce is how many segments thickenAll copies at a time: while one is sent others are on their way to a disk.
-const thickenAtOnce = 3
+const thickenAtOnce = 6
 
 // thickenAll makes the copies of some segments, a few at a time.
 //

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pace is for bulk work at usual priority: between its pieces, of some ten microseconds each, it rests for longer than they
+// Pace is for bulk work at usual priority: between its pieces, of some ten microseconds each, it rests for as long as they
 // took. Where others want the core a piece takes longer, and so does the rest.
 //
 // It is for work of milliseconds that many may have at once. A thread of low priority that is off its core keeps its
@@ -18,7 +18,7 @@ const (
 	// stint is how long work goes on before it rests. To rest after less would cost more than it gives.
 	stint = 50 * time.Microsecond
 	// restFor is how many times as long it rests.
-	restFor = 2
+	restFor = 1
 	// longest bounds a rest: work that waited for something else need not pay for it.
 	longest = 2 * time.Millisecond
 )
