@@ -105,6 +105,45 @@ func TestEveryBatchIsInAllCopiesWhenTheWatermarkHasPassedIt(t *testing.T) {
 	})
 }
 
+// A batch that comes alone waits for no other: it is one write to each backup. Batches that come while
+// writes are in flight go with the next one.
+func TestBatchesGatherWhileWritesAreInFlightAndOtherwiseGoAtOnce(t *testing.T) {
+	c := newCluster(t, 2, 2, 1<<20)
+	w := newWriter(t, 1<<20)
+	o := c.options(2)
+	device, err := c.device("primary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = device.Close() })
+	o.Device = device
+	c.primary(w, o)
+	h := w.head()
+	w.await(h.write(1, 20))
+	writes := func(batches int, each func(record.BatchID)) uint64 {
+		before, err := device.Metrics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range batches {
+			each(h.write(1, 20))
+		}
+		w.await(w.last)
+		after, err := device.Metrics()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return after.Operations - before.Operations
+	}
+	const batches = 1000
+	if n := writes(batches, w.await); n < 2*batches {
+		t.Errorf("%d batches, each alone, went to two backups with %d writes", batches, n)
+	}
+	if n := writes(batches, func(record.BatchID) {}); n >= 2*batches {
+		t.Errorf("%d batches at once went to two backups with %d writes", batches, n)
+	}
+}
+
 func TestABatchLargerThanOneWriteArrivesWhole(t *testing.T) {
 	modes(t, func(t *testing.T, mode Mode) {
 		c := newCluster(t, 2, 2, 1<<20)
