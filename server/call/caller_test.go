@@ -2,8 +2,10 @@ package call_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/call"
 )
 
@@ -90,4 +92,25 @@ func BenchmarkShortCalls(b *testing.B) {
 			}
 		})
 	}
+}
+
+// Who hangs up on a call that would take long owes for it, as one does whose call was ended by its deadline.
+func TestACallWhoseClientHasGoneIsOwedFor(t *testing.T) {
+	w := newWorld(t, store.Options{Durability: store.None})
+	w.put("k", string(make([]byte, 8)))
+	r := w.request("count", "k", "4000000000")
+	w.sess.Begin()
+	v, task := w.caller.Call(r, nil)
+	w.sess.End()
+	if v != call.Later {
+		t.Fatalf("an endless call has ended: %v, %v", v, w.caller.Err)
+	}
+	done := make(chan struct{})
+	if err := w.host.Start(r, task, func() { close(done) }); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "it has run for long", func() bool { return w.share.Usage().CPU > 50*time.Millisecond })
+	task.Cancel()
+	<-done
+	await.True(t, "its tenant owes for it", func() bool { return w.share.Usage().Debt > 0 })
 }

@@ -62,7 +62,8 @@ func (t *Task) run(turn *sched.Turn) {
 	turn.Aloud(t.wake) // It takes locks of those who serve.
 }
 
-// fruitless tells of calls that came to nothing by their own fault, and not since their function said so.
+// fruitless tells of calls that came to nothing by their own or their client's fault, and not since their function said so.
+// A client that leaves has its calls end as well as a deadline does: otherwise leaving would pay for them.
 func fruitless(err error) bool {
 	var e *extension.CallError
 	if !errors.As(err, &e) {
@@ -70,7 +71,7 @@ func fruitless(err error) bool {
 	}
 	switch e.Kind {
 	case extension.Killed:
-		return errors.Is(err, sched.ErrLate)
+		return errors.Is(err, sched.ErrLate) || errors.Is(err, errGone)
 	case extension.Failed, extension.Returned, extension.NotCommitted, extension.Broken:
 		return false
 	}

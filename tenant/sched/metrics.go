@@ -82,6 +82,7 @@ func (s *Scheduler) Metrics() Metrics {
 // Usage is what a tenant has used, and uses.
 type Usage struct {
 	CPU       time.Duration // that its functions ran
+	Debt      time.Duration // of long turns that came to nothing, and are not paid for
 	Turns     int64         // not ended
 	Throttled int64
 	Refused   int64
@@ -89,5 +90,5 @@ type Usage struct {
 
 // Usage is that of now.
 func (h *Share) Usage() Usage {
-	return Usage{CPU: time.Duration(h.used.Load()), Turns: h.turns.Load(), Throttled: h.throttled.Load(), Refused: h.refused.Load()}
+	return Usage{CPU: time.Duration(h.used.Load()), Debt: time.Duration(h.debt.Load()), Turns: h.turns.Load(), Throttled: h.throttled.Load(), Refused: h.refused.Load()}
 }
