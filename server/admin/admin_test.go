@@ -55,6 +55,15 @@ func get(n Node, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
+func TestProfilesDoNotShowTheCommandLine(t *testing.T) {
+	if code, body := get(&node{}, "/debug/pprof/"); code != 200 {
+		t.Errorf("profiles: %d %s", code, body)
+	}
+	if code, body := get(&node{}, "/debug/pprof/cmdline"); code != 404 {
+		t.Errorf("flags may have passwords, and are shown: %d %q", code, body)
+	}
+}
+
 func TestReadinessFollowsThePhaseAndHealthDoesNot(t *testing.T) {
 	recovering := &node{phase: Phase{Name: "recovering", Progress: store.Progress{Stage: "replay", Done: 3, Total: 9, Unit: "segments"}}}
 	if code, body := get(recovering, "/readyz"); code != 503 || !strings.Contains(body, "replay 3 of 9 segments") {
