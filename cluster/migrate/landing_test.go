@@ -19,6 +19,16 @@ type landedSource struct {
 	land *landing
 }
 
+// untouched fails if a slot was written to.
+func (s landedSource) untouched(n uint32) {
+	s.t.Helper()
+	slot, err := s.land.entries(n, uint32(s.land.slot))
+	check(s.t, err)
+	if !bytes.Equal(slot, make([]byte, len(slot))) {
+		s.t.Errorf("slot %d was written to", n)
+	}
+}
+
 func newLandedSource(t *testing.T, records, slotBytes int) landedSource {
 	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving}
 	shelf := NewShelf(filled(t, records))
@@ -75,11 +85,7 @@ func TestWhatDoesNotFitASlotComesBehindWhatDid(t *testing.T) {
 	if all := entriesIn(here) + entriesIn(wire); all != n || got.Records != n {
 		t.Errorf("%d entries came, %d were told, there are %d", all, got.Records, n)
 	}
-	first, err := s.land.entries(0, uint32(s.land.slot))
-	check(t, err)
-	if !bytes.Equal(first, make([]byte, len(first))) {
-		t.Error("the other slot was written to")
-	}
+	s.untouched(0)
 }
 
 func TestNothingLandsInWhatIsNotNeededAnyMore(t *testing.T) {
@@ -90,11 +96,7 @@ func TestNothingLandsInWhatIsNotNeededAnyMore(t *testing.T) {
 	if len(here) != 0 || entriesIn(wire) != n {
 		t.Errorf("%d bytes landed, and %d of %d records came over the wire", len(here), entriesIn(wire), n)
 	}
-	slot, err := s.land.entries(0, uint32(s.land.slot))
-	check(t, err)
-	if !bytes.Equal(slot, make([]byte, len(slot))) {
-		t.Error("it was written to")
-	}
+	s.untouched(0)
 }
 
 func TestASlotThatDoesNotExistIsNotWrittenTo(t *testing.T) {

@@ -10,12 +10,7 @@ import (
 func TestASightIsTheSameUntilItsRecordChanges(t *testing.T) {
 	for name, o := range map[string]store.Options{"in place": {}, "logged": {Durability: store.EverySec, Dir: t.TempDir()}} {
 		t.Run(name, func(t *testing.T) {
-			st := open(t, o)
-			ss, err := st.NewSession()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ss.Close()
+			ss := session(t, open(t, o))
 			ss.Begin()
 			defer ss.End()
 			var v store.View

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // TestMain fails if any test leaves a goroutine or a file descriptor behind.
@@ -18,16 +19,9 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
 		}
-		after := openFiles()
-		for range 500 { // The system may take a moment to close the last.
-			if len(after) <= len(before)+2 { // the runtime's own poller and what wakes it
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-			after = openFiles()
-		}
-		if len(after) > len(before)+2 {
-			fmt.Fprintf(os.Stderr, "open before the tests: %v, after: %v\n", before, after)
+		// Two more are the runtime's own poller and what wakes it. The system may take a moment to close the last.
+		if !await.Comes(func() bool { return len(openFiles()) <= len(before)+2 }) {
+			fmt.Fprintf(os.Stderr, "open before the tests: %v, after: %v\n", before, openFiles())
 			code = 1
 		}
 	}
