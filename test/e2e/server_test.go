@@ -181,7 +181,7 @@ func TestTheAdminPortTellsHowTheServerIs(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/healthz": "ok", "/readyz": "ok", "/": "Ostro",
-		"/metrics": "ostro_keys 100", "/debug/pprof/": "goroutine", "/debug/pprof/cmdline": "server",
+		"/metrics": "ostro_keys 100", "/debug/pprof/": "goroutine",
 	} {
 		if body := get(path); !strings.Contains(body, want) {
 			t.Errorf("%s lacks %q", path, want)
