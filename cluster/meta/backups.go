@@ -55,15 +55,13 @@ func (m *Member) Ledger(ctx context.Context) (Log, error) {
 	return seen.Logs[m.Node.Log], nil
 }
 
+// changeLog writes the log in any case, also as it was: one that was written before, and whose answer did not come, may
+// still be on its way to etcd, and must not get there after this one.
 func (m *Member) changeLog(ctx context.Context, f func(*Log) error) error {
 	return m.change(ctx, func(e *edit) error {
 		l := e.seen.Logs[m.Node.Log]
-		was := l
 		if err := f(&l); err != nil {
 			return err
-		}
-		if l.Copies == was.Copies && slices.Equal(l.Backups, was.Backups) {
-			return nil
 		}
 		return e.put(keyLog(m.Node.Log), l)
 	})

@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 func TestAPrimaryNotesWhoHasItsReplicas(t *testing.T) {
@@ -35,6 +37,42 @@ func TestAPrimaryNotesWhoHasItsReplicas(t *testing.T) {
 	wantError(t, m.AddBackup(patience(t), "n2"), ErrLeaseLost.Error())
 	_, err = m.Ledger(patience(t))
 	wantError(t, err, ErrLeaseLost.Error())
+}
+
+// delayed is etcd to who gives up on a transaction that gets there later.
+type delayed struct {
+	pairStore
+	late func()
+}
+
+func (d *delayed) commit(_ context.Context, ifs []clientv3.Cmp, ops []clientv3.Op) (bool, int64, error) {
+	etcd := d.pairStore
+	d.late = func() { _, _, _ = etcd.commit(context.Background(), ifs, ops) }
+	return false, 0, context.DeadlineExceeded
+}
+
+// Who was not answered tries again, or decides otherwise. What it did before must not be the last word.
+func TestAChangeOfALogThatComesLateChangesNothing(t *testing.T) {
+	s, members, _ := three(t)
+	m := members[0]
+	ok(t, m.AddBackup(patience(t), "n2"))
+	ok(t, m.SetCopies(patience(t), 1))
+	for _, c := range []struct {
+		late, then func() error
+	}{
+		{func() error { return m.SetCopies(patience(t), 2) }, func() error { return m.SetCopies(patience(t), 1) }},
+		{func() error { return m.ExcludeBackup(patience(t), "n2") }, func() error { return m.AddBackup(patience(t), "n2") }},
+	} {
+		slow := &delayed{pairStore: s.kv}
+		s.kv = slow
+		wantError(t, c.late(), context.DeadlineExceeded.Error())
+		s.kv = slow.pairStore
+		ok(t, c.then())
+		slow.late()
+		if l := read(t, s).Logs[m.Node.Log]; fmt.Sprint(l.Backups, l.Copies) != "[n2] 1" {
+			t.Fatalf("etcd has %v and %d copies", l.Backups, l.Copies)
+		}
+	}
 }
 
 // Whom a recovery waits for, by who has answered and who was given up.

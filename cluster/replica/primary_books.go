@@ -18,13 +18,14 @@ type books struct {
 	// version is what all open replicas that count have at least; raising is what new
 	// ones get. They differ while the version is being raised.
 	version, raising uint64
-	// copies is what the ledger says: every segment has so many, or a node that failed
-	// is among the backups still.
+	// copies is what the ledger says at most: every segment has so many, or a node that failed
+	// is among the backups still. The ledger may say less if unsure, for its last answer was lost.
 	copies int
+	unsure bool
 
 	opening map[record.SegmentID]bool // not open at all their backups yet
 	closed  map[record.SegmentID]*closedSegment
-	backups map[view.NodeID]bool // those in the ledger
+	backups map[view.NodeID]bool // those in the ledger; false: perhaps
 	ghosts  map[view.NodeID]bool // whose nodes were asked what they have left
 	links   map[view.NodeID]*link
 	// troubled nodes are tried again at that time.

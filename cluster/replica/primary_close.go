@@ -137,6 +137,14 @@ func (p *Primary) forfeit(c *closedSegment, node view.NodeID) {
 	p.copier.wake()
 }
 
+// join makes a node one of the holders, once: who made a copy there and who asks the node may both tell of it. The
+// caller holds the primary's mu.
+func (c *closedSegment) join(node view.NodeID) {
+	if !slices.Contains(c.holders, node) {
+		c.holders = append(slices.Clone(c.holders), node)
+	}
+}
+
 // leave takes a node from the holders. The caller holds the primary's mu.
 func (c *closedSegment) leave(node view.NodeID) {
 	c.holders = slices.DeleteFunc(slices.Clone(c.holders), func(n view.NodeID) bool { return n == node })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -217,6 +218,7 @@ func (p *Primary) newStream(g *openSegment, l *link, q *OpenRequest, a OpenAnswe
 	s := &stream{seg: g, node: l.node, link: l, version: q.Version, fresh: q.Creating, complete: make(chan struct{})}
 	s.posted.Store(a.End)
 	s.done.Store(a.End)
+	s.goal.Store(math.MaxUint32) // Others may write through it before it has joined.
 	if l.sender != nil {
 		s.wire = &byCall{sender: l.sender, stream: s, handle: a.Handle}
 		l.sender.add(s)
@@ -254,12 +256,13 @@ func (p *Primary) addBackup(ctx context.Context, node view.NodeID) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
 	defer cancel()
-	if err := p.o.Ledger.AddBackup(ctx, node); err != nil {
+	err := p.o.Ledger.AddBackup(ctx, node)
+	p.mu.Lock()
+	p.books.backups[node] = err == nil
+	p.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("note node %s as a backup: %w", node, err)
 	}
-	p.mu.Lock()
-	p.books.backups[node] = true
-	p.mu.Unlock()
 	if !has(p.o.Members().Living, node) {
 		p.keeper.wake() // It left while somebody turned to it, and perhaps was excluded before.
 	}

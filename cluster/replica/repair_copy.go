@@ -230,7 +230,7 @@ func (p *Primary) putAt(ctx context.Context, read *loaded, node view.NodeID) err
 	if err := p.stillBackup(node); err != nil {
 		return fmt.Errorf("copy segment %d: %w", c.id, err)
 	}
-	c.holders = append(slices.Clone(c.holders), node)
+	c.join(node)
 	c.partly = slices.DeleteFunc(c.partly, func(n view.NodeID) bool { return n == node })
 	if !c.adopting {
 		p.books.counts.copied++

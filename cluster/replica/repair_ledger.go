@@ -31,36 +31,35 @@ func (p *Primary) degrade(ctx context.Context, m Membership) error {
 func (p *Primary) setCopies(ctx context.Context, copies int) error {
 	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
 	defer cancel()
-	if err := p.o.Ledger.SetCopies(ctx, copies); err != nil {
-		return fmt.Errorf("note that each segment has %d copies: %w", copies, err)
-	}
+	err := p.o.Ledger.SetCopies(ctx, copies)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.books.unsure = err != nil; p.books.unsure {
+		return fmt.Errorf("note that each segment has %d copies: %w", copies, err)
+	}
 	p.books.copies = copies
 	return nil
 }
 
-// restore tells the ledger that all segments have more copies, once they have.
+// restore tells the ledger that all segments have more copies, once they have, or again if it may not have heard.
 func (p *Primary) restore(ctx context.Context, m Membership) error {
 	p.mu.Lock()
-	copies := p.books.copies
+	copies, unsure := p.books.copies, p.books.unsure
 	target := min(p.leastCopies(), p.books.reachable(p.o.Self, m.Living, p.o.Now()))
 	// First here, so that what is opened meanwhile has as many, too.
 	p.books.copies = max(copies, target)
 	p.mu.Unlock()
-	if target <= copies {
+	if target < copies || target == copies && !unsure {
 		return nil
 	}
-	stored, err := p.sendRoster(ctx, m.Living)
-	if stored < target {
-		err = errors.Join(fmt.Errorf("only %d of %d backups have stored the roster", stored, target), err)
-	} else {
-		err = p.setCopies(ctx, target)
-	}
-	if err != nil {
+	if stored, err := p.sendRoster(ctx, m.Living); stored < target {
 		p.mu.Lock()
 		p.books.copies = copies
 		p.mu.Unlock()
+		return errors.Join(fmt.Errorf("only %d of %d backups have stored the roster", stored, target), err)
+	}
+	// From here on the ledger may say so, whether its answer comes or not.
+	if err := p.setCopies(ctx, target); err != nil {
 		return err
 	}
 	p.o.Log.Info("each segment has more copies again", "copies", target, "wanted", p.o.Copies)
@@ -128,7 +127,7 @@ func (p *Primary) excludeOne(ctx context.Context, n view.NodeID, m Membership) e
 	p.mu.Unlock()
 	if err := p.o.Ledger.Exclude(ctx, n); err != nil {
 		p.mu.Lock()
-		p.books.backups[n] = true // Perhaps it is.
+		p.books.backups[n] = false // Perhaps it is one still, perhaps not.
 		p.mu.Unlock()
 		return err
 	}
@@ -169,10 +168,14 @@ func (p *Primary) meetGhosts(ctx context.Context, m Membership) (ghosts []view.N
 		if excluded {
 			continue // The members do not tell yet.
 		}
-		if !met && has(m.Living, node) {
-			if _, err := p.survey(ctx, node); err != nil {
-				return nil, fmt.Errorf("ask node %s, which has lost replicas, what it has left: %w", node, err)
+		if !met {
+			var left SurveyAnswer
+			if has(m.Living, node) {
+				if left, err = p.survey(ctx, node); err != nil {
+					return nil, fmt.Errorf("ask node %s, which has lost replicas, what it has left: %w", node, err)
+				}
 			}
+			p.miss(node, left.Replicas)
 			p.copier.wake()
 		}
 		p.mu.Lock()
@@ -181,6 +184,20 @@ func (p *Primary) meetGhosts(ctx context.Context, m Membership) (ghosts []view.N
 		ghosts = append(ghosts, ghost)
 	}
 	return ghosts, nil
+}
+
+// miss breaks with a node that lacks replicas of open segments: where nothing is written, no queue pair tells.
+func (p *Primary) miss(node view.NodeID, left []ReplicaInfo) {
+	p.mu.Lock()
+	l, lacks := p.books.links[node], false
+	for id, g := range *p.open.Load() {
+		there := slices.ContainsFunc(left, func(r ReplicaInfo) bool { return r.Segment == id })
+		lacks = lacks || !there && slices.Contains(g.holders(), node)
+	}
+	p.mu.Unlock()
+	if l != nil && lacks {
+		l.fail(fmt.Errorf("node %s has lost replicas with its disk", node))
+	}
 }
 
 // doubt counts no replica of a closed segment at a node until it was surveyed. The caller holds mu.

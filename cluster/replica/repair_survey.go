@@ -46,9 +46,7 @@ func (p *Primary) adopt(node view.NodeID, replicas []ReplicaInfo) error {
 			continue
 		}
 		if has[c] = c.matches(r); has[c] {
-			if !slices.Contains(c.holders, node) {
-				c.holders = append(slices.Clone(c.holders), node)
-			}
+			c.join(node)
 		} else if !slices.Contains(c.partly, node) {
 			c.partly = append(c.partly, node)
 		}

@@ -40,7 +40,7 @@ type stream struct {
 
 	mu sync.Mutex
 
-	// goal is how much of the segment there was when the stream joined the others.
+	// goal is how much of the segment there was when the stream joined the others; out of reach before.
 	// From there on the watermark waits for it; complete is closed when it is there.
 	goal     atomic.Uint32
 	once     sync.Once

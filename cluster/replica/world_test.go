@@ -88,46 +88,57 @@ type book struct {
 	copies  int
 	backups map[view.NodeID]bool
 	story   []string
+	// answer is asked what becomes of the answer to a call that was noted; nil: it arrives.
+	answer func(call string) error
 }
 
 func newBook(copies int) *book {
 	return &book{version: 1, copies: copies, backups: map[view.NodeID]bool{}}
 }
 
-func (b *book) note(format string, args ...any) {
-	b.story = append(b.story, fmt.Sprintf(format, args...))
+// note writes down a call, whose answer may be lost.
+func (b *book) note(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	b.story = append(b.story, call)
+	if b.answer == nil {
+		return nil
+	}
+	return b.answer(call)
+}
+
+// answers has f decide about the answers to calls from now on.
+func (b *book) answers(f func(call string) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answer = f
 }
 
 func (b *book) AddBackup(_ context.Context, n view.NodeID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backups[n] = true
-	b.note("add %s", n)
-	return nil
+	return b.note("add %s", n)
 }
 
 func (b *book) Exclude(_ context.Context, n view.NodeID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.backups, n)
-	b.note("exclude %s", n)
-	return nil
+	return b.note("exclude %s", n)
 }
 
 func (b *book) RaiseVersion(context.Context) (uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.version++
-	b.note("version %d", b.version)
-	return b.version, nil
+	return b.version, b.note("version %d", b.version)
 }
 
 func (b *book) SetCopies(_ context.Context, n int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.copies = n
-	b.note("copies %d", n)
-	return nil
+	return b.note("copies %d", n)
 }
 
 func (b *book) state() (version uint64, copies int, backups []view.NodeID) {
