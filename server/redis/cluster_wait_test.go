@@ -283,3 +283,29 @@ func TestFlushingWaitsInTheBackground(t *testing.T) {
 		t.Fatalf("EXEC: %s, %v", flat(r), err)
 	}
 }
+
+// What a function reads it may find for itself: that no key was named says nothing.
+func TestAFunctionThatNamesNoKeysNeedsALeaseAllTheSame(t *testing.T) {
+	tw := newTown(t, 1, redis.Config{Loops: 1})
+	n, key := tw.nodes[0], tw.keyOf(0, 0)
+	loadCalls(t, tw.dial(0))
+	for _, call := range [][]string{{"fcall", "look", "0", key}, {"fcall_ro", "look", "0", key}, {"fcall", "put", "0", key, "new"}} {
+		c := tw.dial(0)
+		ask(t, c, "set", key, "old")
+		ask(t, c, call...)
+		release := n.srv.HoldLoop(0)
+		must(t, c.send(call...))
+		n.srv.LeaseBelieved(0) // as if the loop had just asked
+		n.dead.Store(true)
+		release()
+		if r, err := c.receive(); err == nil {
+			t.Errorf("%q was answered without a lease: %+v", call, r)
+		} else if !ended(err) {
+			t.Fatal(err)
+		}
+		if got := ask(t, tw.dial(0), call...); !strings.HasPrefix(got, "CLUSTERDOWN ") {
+			t.Errorf("%q without a lease: %q", call, got)
+		}
+		n.dead.Store(false)
+	}
+}

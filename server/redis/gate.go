@@ -5,7 +5,8 @@ package redis
 // answered, or c was parked.
 func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
 	rt := l.routeOf(c, cmd, args)
-	data := rt.slot >= 0 || rt.whole || cmd == commandExec
+	// Functions find keys that nobody has named.
+	data := rt.slot >= 0 || rt.whole || cmd == commandExec || cmd.flags&flagFunction != 0
 	queued := c.multi.active && cmd.flags&flagDirect == 0
 	if data && !l.lease.alive {
 		l.refuse(c, cmd, errLeaseLost)
