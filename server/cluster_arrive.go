@@ -95,9 +95,18 @@ func returns(s *meta.Snapshot, n view.NodeID) bool {
 	return false
 }
 
-// drop takes ranges out of the store, and has what its log says of them count no more.
-func (l *life) drop(ctx context.Context, gone view.Ranges) error {
+// drop takes ranges out of the store that were seen to have left, and has what its log says of them count no more.
+func (l *life) drop(ctx context.Context, seen view.Ranges) error {
 	if err := l.haltAt(ctx, migrate.Dropping); err != nil {
+		return err
+	}
+	member, err := l.ledger.current()
+	if err != nil {
+		return err
+	}
+	// If an attempt before this one was noted, and only its answer was lost, they may be this node's again by now.
+	gone, err := member.StillLeaving(ctx, seen)
+	if err != nil || len(gone) == 0 {
 		return err
 	}
 	// The gate must be as new as what says that they have left, and nobody at work on them.
@@ -109,10 +118,6 @@ func (l *life) drop(ctx context.Context, gone view.Ranges) error {
 		return err
 	}
 	if err := l.store.Retract(ctx, migrate.Ranges(gone)); err != nil {
-		return err
-	}
-	member, err := l.ledger.current()
-	if err != nil {
 		return err
 	}
 	batch, segment := l.store.Position()

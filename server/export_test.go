@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
@@ -20,6 +21,11 @@ func (n *Node) Shelf(name string) *library.Shelf {
 
 // Engine is the node's store, as long as it serves.
 func (n *Node) Engine() *store.Store { return n.store.Load() }
+
+// Retract drops ranges that were seen to be others'.
+func (n *Node) Retract(ctx context.Context, gone view.Ranges) error {
+	return n.cluster.life.Load().drop(ctx, gone)
+}
 
 // Drop ends a node as a kill does: nothing is said to anybody, its lease ends by itself, and its
 // store has what lies in its files.

@@ -75,6 +75,28 @@ func TestAChangeOfALogThatComesLateChangesNothing(t *testing.T) {
 	}
 }
 
+// What a node is about to drop must not be given to it again meanwhile.
+func TestWhatIsStillLeavingIsSoUntilItIsSaidAnew(t *testing.T) {
+	s, members, _ := three(t)
+	m := members[0]
+	ranges := m.mine(t)
+	ok(t, m.change(patience(t), func(e *edit) error { return e.leave(m.Node.Log, ranges) }))
+	slow := &delayed{pairStore: s.kv}
+	s.kv = slow
+	wantError(t, m.Retracted(patience(t), ranges, 1, 1), context.DeadlineExceeded.Error())
+	s.kv = slow.pairStore
+	left, err := m.StillLeaving(patience(t), ranges)
+	ok(t, err)
+	slow.late()
+	if now := read(t, s).Leaving(m.Node.ID); !left.Equal(ranges) || !now.Equal(ranges) {
+		t.Fatalf("%s was leaving, and %s is now", left, now)
+	}
+	ok(t, m.Retracted(patience(t), ranges, 1, 1))
+	if left, err = m.StillLeaving(patience(t), ranges); err != nil || len(left) > 0 {
+		t.Fatalf("%s is leaving still (%v)", left, err)
+	}
+}
+
 // Whom a recovery waits for, by who has answered and who was given up.
 func TestALogIsRecoverableWhileFewerAreSilentThanHaveEachSegment(t *testing.T) {
 	const d, b1, b2, b3 = "d", "b1", "b2", "b3"

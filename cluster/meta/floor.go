@@ -52,6 +52,16 @@ func (m *Member) Retracted(ctx context.Context, ranges view.Ranges, batch record
 	})
 }
 
+// StillLeaving returns those of some ranges of which this node has not said that it dropped them, and sees to it that nothing
+// says so but a later Retracted: one whose answer did not come may have been noted, or be on its way.
+func (m *Member) StillLeaving(ctx context.Context, ranges view.Ranges) (left view.Ranges, err error) {
+	err = m.changeLog(ctx, func(l *Log) error {
+		left = l.Leaving.Intersect(ranges)
+		return nil
+	})
+	return left, err
+}
+
 // leave notes that a log has records of ranges that nobody needs any more.
 func (e *edit) leave(log record.LogID, ranges view.Ranges) error {
 	l := e.log(log)
