@@ -145,8 +145,9 @@ func (g *game) haltMove(step migrate.Step, source, target *harness.Node) error {
 			return err
 		}
 	}
-	options := meta.MigrationOptions{Sample: step == migrate.AfterSample || g.rng.IntN(2) == 0}
-	if slices.Contains(lateSteps, step) {
+	options := moveOptions(g.rng)
+	options.Sample = options.Sample || step == migrate.AfterSample
+	if slices.Contains(lateSteps, step) || slices.Contains(migrate.LateSteps, step) && g.rng.IntN(3) == 0 {
 		options.Ownership = meta.OwnershipLate
 	}
 	id, err := g.migrateWith(source, target, options)
