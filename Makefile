@@ -5,7 +5,7 @@ TOOL   := $(GO) tool -modfile=tools/go.mod
 # The packages whose code runs on many goroutines at once.
 RACY   := ./engine/... ./fabric/... ./cluster/... ./wire/... ./tenant/... ./server/... ./internal/...
 KILLS  ?= 300
-ROUNDS ?= 432
+ROUNDS ?= 486
 SEEDS  ?= 5000
 
 .PHONY: help
@@ -74,7 +74,7 @@ torture-migrate: torture-steps ## keys that move all the time, until half of KIL
 	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run TortureOfMigrations -args -kills $(KILLS) $(ARGS)
 
 .PHONY: torture-steps
-torture-steps: ## ROUNDS=432 migrations halted at every named step, where either side, both or the coordinator is killed, stopped or cut off
+torture-steps: ## ROUNDS=486 migrations halted at every named step, where either side, both, the coordinator or etcd is killed, stopped or cut off
 	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run TortureOfSteps -args -rounds $(ROUNDS) $(ARGS)
 
 # Modules of their own: ./... of the main module does not see them.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
 )
@@ -71,7 +70,7 @@ func (g judged) fast(async []steadyRound) verdict {
 	return line(async, verdict{Line: "130 B records move fast under YCSB-B", Wanted: ">= 200 MB/s", Paper: "758 MB/s"}, func(v *verdict) {
 		there, safe := medianOf(async, steadyRound.rate), medianOf(async, steadyRound.safe)
 		v.Ours = fmt.Sprintf("%s MB/s, %s until safe", decimals(there, 0), decimals(safe, 0))
-		v.Holds = holds(there >= wantedRate)
+		v.Holds = holds(reaches(there, wantedRate))
 	})
 }
 
@@ -84,7 +83,7 @@ func (g judged) fasterThanRedis(async []steadyRound) verdict {
 	return line(async, v, func(v *verdict) {
 		its, ours := medianOf(redis, steadyRound.safe), medianOf(async, steadyRound.safe)
 		v.Ours = fmt.Sprintf("%s: %s against %s MB/s", times(ours/its), decimals(ours, 1), decimals(its, 1))
-		v.Holds = holds(ours/its >= wantedOfRedis)
+		v.Holds = holds(reaches(ours/its, wantedOfRedis))
 	})
 }
 
@@ -125,7 +124,7 @@ func (g judged) against(claim, wanted, paper, mode string, figure func(steadyRou
 		}
 		ratio := median(ratios)
 		v.Ours = fmt.Sprintf("%s: %s against %s", times(ratio), middle(async), middle(other))
-		v.Holds = holds(ratio >= wantedGain && !math.IsInf(ratio, 1))
+		v.Holds = holds(reaches(ratio, wantedGain))
 	})
 }
 

@@ -1,5 +1,7 @@
 package bench
 
+import "math"
+
 // verdict is one line of a claim, and whether it held in this run.
 type verdict struct {
 	Line   string `json:"line"`
@@ -8,6 +10,9 @@ type verdict struct {
 	Ours   string `json:"ours"`
 	Holds  string `json:"holds"` // yes, no, or why it was not judged
 }
+
+// reaches tells whether a ratio is as high as wanted. One to nothing is none.
+func reaches(ratio, wanted float64) bool { return ratio >= wanted && !math.IsInf(ratio, 1) }
 
 // holds judges; what is not a number never holds.
 func holds(is bool) string {

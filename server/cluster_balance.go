@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,17 +14,21 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // The coordinator's node asks all nodes what their clients do, and has ranges moved from
 // those that carry much more than others. See package balance for when and which.
 
 const (
-	// MethodLoad is the call that a node answers with a loadAnswer, and with operations by
-	// slot since the last such call.
+	// MethodLoad is the call that a node answers with a loadAnswer, with operations by
+	// slot since the last such call, and with bytes by slot of records that it drew.
 	MethodLoad = "node.load"
 	// tellDecisionEvery is how often a decision is written down that is much like the last.
 	tellDecisionEvery = 30 * time.Second
+	// surveyed is how many records are drawn for an answer: some milliseconds' work.
+	surveyed = 4096
 )
 
 // loadAnswer is the rest of what a node says of its load.
@@ -31,16 +36,18 @@ type loadAnswer struct {
 	Bytes int64          `json:"bytes"`
 	Links []balance.Link `json:"links,omitempty"`
 	Hot   balance.Hot    `json:"hot"`
+	// Used is how many bytes of the list of slots are of operations. The rest is of sizes.
+	Used int `json:"used"`
 }
 
-// slotLoadBytes is a slot and its operations a second, as they go over the wire.
+// slotLoadBytes is a slot and its operations a second, or its size, as they go over the wire.
 const slotLoadBytes = 2 + 4
 
-func appendLoad(b []byte, ops []float64) []byte {
-	for slot, rate := range ops {
-		if rate > 0 {
+func appendLoad(b []byte, all []float64) []byte {
+	for slot, v := range all {
+		if v > 0 {
 			b = binary.LittleEndian.AppendUint16(b, uint16(slot))
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(rate)))
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(v)))
 		}
 	}
 	return b
@@ -48,18 +55,35 @@ func appendLoad(b []byte, ops []float64) []byte {
 
 // decodeLoad reads what appendLoad wrote.
 func decodeLoad(b []byte) ([]float64, error) {
-	ops := make([]float64, balance.Slots)
+	all := make([]float64, balance.Slots)
 	if len(b)%slotLoadBytes != 0 {
 		return nil, fmt.Errorf("a load of %d bytes is no list of slots", len(b))
 	}
 	for ; len(b) > 0; b = b[slotLoadBytes:] {
-		slot, rate := binary.LittleEndian.Uint16(b), float64(math.Float32frombits(binary.LittleEndian.Uint32(b[2:])))
-		if int(slot) >= balance.Slots || !(rate >= 0) || math.IsInf(rate, 1) {
-			return nil, fmt.Errorf("a load says %v operations a second in slot %d", rate, slot)
+		slot, v := binary.LittleEndian.Uint16(b), float64(math.Float32frombits(binary.LittleEndian.Uint32(b[2:])))
+		if int(slot) >= balance.Slots || !(v >= 0) || math.IsInf(v, 1) {
+			return nil, fmt.Errorf("a load says %v of slot %d", v, slot)
 		}
-		ops[slot] = rate
+		all[slot] = v
 	}
-	return ops, nil
+	return all, nil
+}
+
+// of is the answer as it is compared, with its list of slots.
+func (a *loadAnswer) of(n view.NodeID, b []byte) (balance.Load, error) {
+	if a.Used < 0 || a.Used > len(b) {
+		return balance.Load{}, fmt.Errorf("a load of %d bytes says that %d are of operations", len(b), a.Used)
+	}
+	ops, err := decodeLoad(b[:a.Used])
+	sizes, sizesErr := decodeLoad(b[a.Used:])
+	return balance.Load{Node: n, Ops: ops, Bytes: float64(a.Bytes), Sizes: sizes, Links: a.Links, Hot: a.Hot}, errors.Join(err, sizesErr)
+}
+
+// sizesBySlot is about how the bytes of a store are spread.
+func sizesBySlot(st *store.Store) []float64 {
+	sizes := make([]float64, balance.Slots)
+	st.Survey(surveyed, func(p record.Place, bytes int64) { sizes[p.Slot()] += float64(bytes) })
+	return sizes
 }
 
 // answerLoad tells what this node carries.
@@ -69,7 +93,8 @@ func (h *host) answerLoad(_ context.Context, _ *peer.Call) (any, []byte, error) 
 		return loadAnswer{}, nil, nil
 	}
 	r := l.heat.Take()
-	return loadAnswer{l.store.Metrics().LiveBytes, r.Links, r.Hot}, appendLoad(nil, r.Ops), nil
+	list := appendLoad(nil, r.Ops)
+	return loadAnswer{l.store.Metrics().LiveBytes, r.Links, r.Hot, len(list)}, appendLoad(list, sizesBySlot(l.store)), nil
 }
 
 // balance keeps the cluster even, in whatever terms this node is the coordinator, for as long as
@@ -180,8 +205,9 @@ func (b *balancer) load(ctx context.Context, s *meta.Snapshot, n view.NodeID) (b
 	if err != nil {
 		return balance.Load{}, err
 	}
-	ops, err := decodeLoad(bulk)
-	return balance.Load{Node: n, Ops: ops, Bytes: float64(answer.Bytes), Links: answer.Links, Hot: answer.Hot, Full: s.Draining(n), Settling: settles(s, n)}, err
+	load, err := answer.of(n, bulk)
+	load.Full, load.Settling = s.Draining(n), settles(s, n)
+	return load, err
 }
 
 // tell writes a decision down when there is news.

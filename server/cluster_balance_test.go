@@ -38,9 +38,19 @@ func TestWhatOnlySettlesIsNotSaidToMove(t *testing.T) {
 func TestLoadsArriveAsTheyWereSent(t *testing.T) {
 	ops := make([]float64, balance.Slots)
 	ops[0], ops[77], ops[balance.Slots-1] = 1, 123456, 0.5
-	got, err := decodeLoad(appendLoad(nil, ops))
-	if err != nil || !slices.Equal(got, ops) {
+	sizes := make([]float64, balance.Slots)
+	sizes[5], sizes[77] = 4096, 1
+	list := appendLoad(nil, ops)
+	a := loadAnswer{Bytes: 8192, Used: len(list)}
+	got, err := a.of("n1", appendLoad(list, sizes))
+	if err != nil || !slices.Equal(got.Ops, ops) || !slices.Equal(got.Sizes, sizes) || got.Bytes != 8192 || got.Node != "n1" {
 		t.Fatalf("%v", err)
+	}
+	for _, used := range []int{-1, len(list) + 1, 1} {
+		a.Used = used
+		if _, err := a.of("n1", list); err == nil {
+			t.Errorf("a list of %d bytes has %d of operations", len(list), used)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package server_test
 import (
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -33,7 +32,7 @@ func sendingWorld(t *testing.T) (*world, *redis.ClusterClient, meta.Migration) {
 	w.await("copies", copied)
 	c := w.client("n1", "n2", "n3")
 	w.write(c, 0, coldKeys)
-	w.must(os.WriteFile(filepath.Join(w.halts, string(migrate.Settling)), nil, 0o600))
+	w.haltAt(migrate.Settling)
 	m := w.migrate("n1", "n2", quarter(w.cache.Snapshot(), "n1"), meta.MigrationOptions{})
 	w.halted(m.ID, migrate.Settling)
 	before := w.cache.Snapshot().Moves[m.ID].Remaining
@@ -45,9 +44,6 @@ func sendingWorld(t *testing.T) (*world, *redis.ClusterClient, meta.Migration) {
 	})
 	return w, c, m
 }
-
-// goOn lets migrations go on.
-func (w *world) goOn() { w.must(os.Remove(filepath.Join(w.halts, string(migrate.Settling)))) }
 
 func TestTheSourcesCleanerSendsWhatIsAnothersUntilNothingRemains(t *testing.T) {
 	w, c, m := sendingWorld(t)

@@ -71,12 +71,18 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldAt(t, etcd().URL())
+}
+
+// newWorldAt is one whose metadata is at this etcd.
+func newWorldAt(t *testing.T, url string) *world {
+	t.Helper()
 	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
 	w := &world{t: t, dir: t.TempDir(), nodes: map[string]*server.Node{}, ports: map[string][2]*port.Reservation{}, log: quiet}
 	if testing.Verbose() {
 		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	w.url = etcd().URL() + "/" + name[max(0, len(name)-60):]
+	w.url = url + "/" + name[max(0, len(name)-60):]
 	c, err := meta.ParseURL(w.url)
 	w.must(err)
 	c.Log = quiet

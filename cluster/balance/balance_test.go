@@ -228,6 +228,71 @@ func TestIdleClustersAreBalancedBySpace(t *testing.T) {
 	}
 }
 
+// sizes says how the bytes of a node are spread over slots.
+func sizes(of map[int]float64) []float64 {
+	all := make([]float64, balance.Slots)
+	for slot, v := range of {
+		all[slot] = v
+	}
+	return all
+}
+
+func TestSpaceIsBalancedByWhereTheBytesAre(t *testing.T) {
+	w := newWorld(t, 1, 2, make([]float64, balance.Slots))
+	w.bytes["n1"] = 8 << 30
+	loads := w.loads(false)
+	// Nearly all is in four slots of n1, two by two.
+	loads[0].Sizes = sizes(map[int]float64{100: 25, 101: 24, 7000: 25, 7001: 25, 3000: 1})
+	p := balance.Make(w.m, loads, balance.Policy{}, balance.Spent{})
+	if len(p.Moves) != 1 || p.Moves[0].From != "n1" || math.Abs(p.Moves[0].Share-0.5) > 0.02 || math.Abs(p.Moves[0].Bytes-4<<30) > 128<<20 {
+		t.Fatalf("%+v", p)
+	}
+	if first, last := p.Moves[0].Ranges[0].First.Slot(), p.Moves[0].Ranges[0].Last.Slot(); len(p.Moves[0].Ranges) != 1 || last-first > 1 {
+		t.Fatalf("%d slots were moved for two that are large", last-first+1)
+	}
+	// One slot that is too large is named.
+	loads[0].Sizes = sizes(map[int]float64{100: 99, 3000: 1})
+	if p = balance.Make(w.m, loads, balance.Policy{}, balance.Spent{}); p.Held != balance.HeldUndividable && p.Expected < 1.9 {
+		t.Fatalf("%+v", p)
+	}
+}
+
+func TestABudgetCountsWhatIsInTheSlotsThatMove(t *testing.T) {
+	rates := make([]float64, balance.Slots)
+	rates[10], rates[11] = 10_000, 10_000
+	w := newWorld(t, 1, 2, rates)
+	w.bytes["n1"] = 8 << 30
+	loads := w.loads(false)
+	loads[0].Sizes = sizes(map[int]float64{10: 30, 11: 30, 5000: 40})
+	policy := balance.Policy{HourBytes: 1 << 30}
+	if p := balance.Make(w.m, loads, policy, balance.Spent{}); p.Held != balance.HeldBudget || len(p.Moves) > 0 {
+		t.Fatalf("a move of 2.4 GiB is within 1 GiB: %+v", p)
+	}
+	loads[0].Sizes = sizes(map[int]float64{10: 1, 11: 1, 5000: 98})
+	if p := balance.Make(w.m, loads, policy, balance.Spent{}); len(p.Moves) != 1 || p.Moves[0].Bytes > 100<<20 {
+		t.Fatalf("%+v", p)
+	}
+}
+
+func TestAJudgeAddsUpTheSizesOfItsSamples(t *testing.T) {
+	w := newWorld(t, 1, 2, make([]float64, balance.Slots))
+	w.bytes["n1"] = 8 << 30
+	j := balance.NewJudge(balance.Policy{})
+	var p balance.Plan
+	for i := range 5 { // Each sample has drawn from other slots.
+		loads := w.loads(false)
+		loads[0].Sizes = sizes(map[int]float64{10 * i: 1, 10*i + 5: 1})
+		p = j.Sample(w.m, loads, false, balance.Spent{})
+	}
+	moved := 0.0
+	for _, m := range p.Moves {
+		moved += m.Bytes
+	}
+	if math.Abs(moved-4<<30) > 1<<20 || p.Expected > 1.01 {
+		t.Fatalf("%+v", p)
+	}
+}
+
 func TestNothingMovesToANodeThatIsFull(t *testing.T) {
 	rates := make([]float64, balance.Slots)
 	rates[0], rates[1] = 10_000, 10_000

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
@@ -78,13 +79,19 @@ func (j *Judge) note(loads []Load) {
 		at.Bytes += load.Bytes
 		at.Full, at.Hot, at.Links = load.Full, load.Hot, load.Links
 		at.Settling = at.Settling || load.Settling // Its bytes are of all samples.
-		if len(at.Ops) < len(load.Ops) {
-			at.Ops = append(at.Ops, make([]float64, len(load.Ops)-len(at.Ops))...)
-		}
-		for slot, ops := range load.Ops {
-			at.Ops[slot] += ops
-		}
+		at.Ops, at.Sizes = plus(at.Ops, load.Ops), plus(at.Sizes, load.Sizes)
 	}
+}
+
+// plus adds more to sums, which may become longer.
+func plus(sums, more []float64) []float64 {
+	if len(sums) < len(more) {
+		sums = append(sums, make([]float64, len(more)-len(sums))...)
+	}
+	for slot, v := range more {
+		sums[slot] += v
+	}
+	return sums
 }
 
 func sameNodes(a, b []Load) bool {
@@ -115,7 +122,7 @@ func (j *Judge) means() []Load {
 func cloned(loads []Load) []Load {
 	all := append([]Load(nil), loads...)
 	for i := range all {
-		all[i].Ops = append([]float64(nil), all[i].Ops...)
+		all[i].Ops, all[i].Sizes = slices.Clone(all[i].Ops), slices.Clone(all[i].Sizes)
 	}
 	return all
 }

@@ -16,8 +16,11 @@ type Load struct {
 	Node view.NodeID
 	// Ops is operations a second by slot; nil is none.
 	Ops []float64
-	// Bytes is what its records take. It is taken to be spread evenly over what the node owns.
+	// Bytes is what its records take.
 	Bytes float64
+	// Sizes is how Bytes are spread over slots, in any unit, as some records that were drawn show it; nil: evenly over what the
+	// node owns.
+	Sizes []float64
 	// Links are slots that requests use together.
 	Links []Link
 	// Hot is the key that has most of the load, if one stands out.
@@ -36,8 +39,7 @@ type node struct {
 	weight []float64 // by slot, those that are cut included
 	sum    float64
 	hot    Hot
-
-	slotBytes float64 // of one of its slots
+	bytes  []float64 // by slot
 }
 
 // ledger is all nodes while a plan is made.
@@ -49,15 +51,13 @@ type ledger struct {
 	links   []Link
 }
 
-func newLedger(m view.Map, loads []Load, weigh func(*Load, []bool) []float64) *ledger {
+func newLedger(m view.Map, loads []Load, weigh func(*Load, *node) []float64) *ledger {
 	l := &ledger{}
 	for i := range loads {
 		n := &node{id: loads[i].Node, full: loads[i].Full, owned: owned(m.Ranges(loads[i].Node)), hot: loads[i].Hot}
-		n.slotBytes = loads[i].Bytes / max(1, float64(n.slots()))
-		n.weight = weigh(&loads[i], n.owned)
-		for _, w := range n.weight {
-			n.sum += w
-		}
+		n.bytes = n.spread(&loads[i])
+		n.weight = weigh(&loads[i], n)
+		n.sum = total(n.weight)
 		l.nodes = append(l.nodes, n)
 		l.total += n.sum
 	}
@@ -76,39 +76,42 @@ func owned(ranges view.Ranges) []bool {
 	return whole
 }
 
-// slots is how many a node has as a whole.
-func (n *node) slots() (count int) {
-	for _, is := range n.owned {
-		if is {
-			count++
+// spread is how many bytes are about in each slot.
+func (n *node) spread(load *Load) []float64 {
+	share := load.Sizes
+	if total(share) == 0 {
+		share = make([]float64, Slots)
+		for slot, is := range n.owned {
+			if is {
+				share[slot] = 1
+			}
 		}
 	}
-	return count
+	bytes := make([]float64, Slots)
+	if sum := total(share); sum > 0 {
+		for slot, s := range share {
+			bytes[slot] = load.Bytes * s / sum
+		}
+	}
+	return bytes
+}
+
+func total(vs []float64) (sum float64) {
+	for _, v := range vs {
+		sum += v
+	}
+	return sum
 }
 
 // byOps weighs slots by what is done in them.
-func byOps(load *Load, _ []bool) []float64 {
+func byOps(load *Load, _ *node) []float64 {
 	weight := make([]float64, Slots)
 	copy(weight, load.Ops)
 	return weight
 }
 
-// byBytes weighs all slots alike: together they are what the node has.
-func byBytes(load *Load, owned []bool) []float64 {
-	count := 0
-	for _, is := range owned {
-		if is {
-			count++
-		}
-	}
-	weight := make([]float64, Slots)
-	for slot, is := range owned {
-		if is {
-			weight[slot] = load.Bytes / float64(count)
-		}
-	}
-	return weight
-}
+// byBytes weighs them by what is in them.
+func byBytes(_ *Load, n *node) []float64 { return slices.Clone(n.bytes) }
 
 func (l *ledger) average() float64 { return l.total / float64(len(l.nodes)) }
 
@@ -134,15 +137,11 @@ func (l *ledger) move(from, to *node, w window) {
 	for slot := w.first; slot <= w.last; slot++ {
 		to.weight[slot], from.weight[slot] = from.weight[slot], 0
 		to.owned[slot], from.owned[slot] = true, false
+		to.bytes[slot], from.bytes[slot] = from.bytes[slot], 0
 	}
 	from.sum -= w.sum
 	to.sum += w.sum
 }
 
 // Sum is operations a second in all slots.
-func (l *Load) Sum() (sum float64) {
-	for _, ops := range l.Ops {
-		sum += ops
-	}
-	return sum
-}
+func (l *Load) Sum() float64 { return total(l.Ops) }

@@ -111,7 +111,7 @@ func (l *ledger) step(plan *Plan, from *node, p Policy, spent *Spent) (Held, str
 			return HeldUndividable, from.undividable(l.unit)
 		}
 	}
-	bytes := float64(w.slots()) * from.slotBytes
+	bytes := total(from.bytes[w.first : w.last+1])
 	if why := p.over(*spent, bytes); why != "" {
 		return HeldBudget, why
 	}

@@ -24,9 +24,8 @@ func (t *Totals) add(m *move) {
 	t.AllRecords += m.records.Load()
 	t.AllBytes += m.bytes.Load()
 	t.Pulls += m.pulled.Load()
-	asked := m.asked.Load()
-	t.PriorityKeys += asked
-	t.PriorityPulls += m.priority.pulls(asked)
+	t.PriorityKeys += m.asked.Load()
+	t.PriorityPulls += m.asks.Load()
 	cold := m.cold.followed()
 	t.ColdShared += cold.Shared
 	t.ColdAsked += cold.Asked

@@ -65,7 +65,7 @@ type move struct {
 	waitsFor       atomic.Pointer[string]
 	bytes, records atomic.Int64
 	landed         atomic.Int64 // bytes, of those that came through memory that both nodes have
-	asked          atomic.Int64 // keys, in priority pulls
+	asks, asked    atomic.Int64 // priority pulls, and keys in them
 	// How long lanes waited for the source, and replayed, in nanoseconds.
 	awaited, replayed atomic.Int64
 	total             atomic.Int64 // about how many bytes there are

@@ -20,8 +20,6 @@ type priority struct {
 	next   []*wish // that nobody has asked for yet, oldest first
 	ended  bool
 	wake   chan struct{} // holds one token
-
-	batches, batched int64 // how many were taken, and with how many keys
 }
 
 type name struct {
@@ -69,10 +67,6 @@ func (p *priority) take(ctx context.Context) []*wish {
 		n := min(len(p.next), maxKeys)
 		batch := p.next[:n:n]
 		p.next = p.next[n:]
-		if n > 0 {
-			p.batches++
-			p.batched += int64(n)
-		}
 		p.mu.Unlock()
 		if n > 0 {
 			return batch
@@ -103,14 +97,6 @@ func (p *priority) waiting() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.wishes)
-}
-
-// pulls is how many there were for so many keys that were asked for: what was not taken in a batch was
-// pulled one by one.
-func (p *priority) pulls(asked int64) int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.batches + max(0, asked-p.batched)
 }
 
 // end lets all go on that wait, and those that would.

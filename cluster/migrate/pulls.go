@@ -221,11 +221,14 @@ func (p *pulls) answerAll() {
 		if batch == nil {
 			return
 		}
-		list := make([]store.ArrivingKey, len(batch))
-		for i, w := range batch {
-			list[i] = w.key
+		// Who looked just before a key came, and asked just after, need not ask again. Only here keys are settled by asking.
+		var list []store.ArrivingKey
+		for _, w := range batch {
+			if !p.m.arrival.Settled(w.key) {
+				list = append(list, w.key)
+			}
 		}
-		if p.fetch(list) != nil {
+		if len(list) > 0 && p.fetch(list) != nil {
 			return
 		}
 		p.m.priority.granted(batch)
@@ -262,6 +265,7 @@ func (p *pulls) fetch(list []store.ArrivingKey) error {
 }
 
 func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
+	p.m.asks.Add(1)
 	p.m.asked.Add(int64(len(list)))
 	cold, rest := p.urgent.worker.Refers(list)
 	if err := p.resolve(p.ctx, p.urgent, cold); err != nil {

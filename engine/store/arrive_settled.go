@@ -85,6 +85,11 @@ func (a *Arrival) Settle(keys ...ArrivingKey) {
 	}
 }
 
+// Settled tells whether nothing of a key is still to come: the source was asked for it, or it was removed here.
+func (a *Arrival) Settled(k ArrivingKey) bool {
+	return a.knows(&Key{Place: k.Place, Table: k.Table, Bytes: k.Bytes})
+}
+
 // knows tells whether a key that is not there is known not to exist. What the log says of
 // versions that the source may have reached is of an earlier life of the place, and of
 // no use here.

@@ -42,6 +42,35 @@ var (
 	}
 )
 
+// outages are of etcd, for less than a lease or for longer. Each is called as what befalls nodes.
+var outages = map[string]func(*game) error{
+	"killed and restarted": func(g *game) error {
+		g.cluster.Etcd.Kill()
+		g.etcdIsAway()
+		return g.cluster.StartEtcd()
+	},
+	"stopped for a while": func(g *game) error {
+		if err := g.cluster.Etcd.Pause(); err != nil {
+			return err
+		}
+		g.etcdIsAway()
+		g.cluster.Etcd.Resume()
+		return nil
+	},
+	"cut off for a while": func(g *game) error {
+		return g.cut(func(net *harness.Network) error {
+			var errs []error
+			for _, n := range g.cluster.Nodes {
+				errs = append(errs, net.CutBoth(n.ID, harness.TheEtcd))
+			}
+			return errors.Join(errs...)
+		}, func() error { g.etcdIsAway(); return nil })
+	},
+}
+
+// etcdIsAway passes the time meanwhile: leases end or do not.
+func (g *game) etcdIsAway() { g.hold(100*time.Millisecond, 5*time.Second) }
+
 // apart cuts nodes off from etcd and from all other nodes. Clients still reach them.
 func (g *game) apart(victims []*harness.Node) func(*harness.Network) error {
 	return func(net *harness.Network) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -36,21 +37,17 @@ const (
 	theTarget      = "the target"
 	theBoth        = "each side"
 	theCoordinator = "the coordinator"
+	theEtcd        = "etcd"
 )
 
-var blowSides = []string{theSource, theTarget, theBoth, theCoordinator}
+var blowSides = []string{theSource, theTarget, theBoth, theCoordinator, theEtcd}
 
 // blows are all that can be, in some order. Those of networks need machines.
 func blows(rng *rand.Rand, machines bool) (all []blow) {
 	for _, step := range allSteps {
 		for _, side := range blowSides {
-			for how := range assaults {
+			for _, how := range waysToHit(side, machines) {
 				all = append(all, blow{step, how, side})
-			}
-			if machines {
-				for how := range severances {
-					all = append(all, blow{step, how, side})
-				}
 			}
 		}
 	}
@@ -58,6 +55,19 @@ func blows(rng *rand.Rand, machines bool) (all []blow) {
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all
 }
+
+// waysToHit are those that a side can be hit in. Nobody replaces etcd.
+func waysToHit(side string, machines bool) (ways []string) {
+	if side == theEtcd {
+		ways = slices.Collect(maps.Keys(outages))
+	} else {
+		ways = slices.AppendSeq(slices.Collect(maps.Keys(assaults)), maps.Keys(severances))
+	}
+	return slices.DeleteFunc(ways, func(how string) bool { return !machines && needsMachines(how) })
+}
+
+// needsMachines tells whether it is networks that are harmed.
+func needsMachines(how string) bool { return severances[how] != nil }
 
 // fault begins a migration, waits until it halts at the blow's step, and strikes. In half of the cases the migration may
 // go on, as far as it can, while the harm lasts.
@@ -68,7 +78,7 @@ func (b blow) fault() Fault {
 		if err := g.haltMove(b.step, source, target); err != nil {
 			return err
 		}
-		victims, err := g.victims(b.side, source, target)
+		hit, err := b.prepare(g, source, target)
 		if err != nil {
 			return err
 		}
@@ -77,7 +87,7 @@ func (b blow) fault() Fault {
 			timer := time.AfterFunc(time.Duration(g.rng.Int64N(int64(2*time.Second))), g.release)
 			defer timer.Stop()
 		}
-		if err := b.assault()(g, victims); err != nil {
+		if err := hit(); err != nil {
 			return err
 		}
 		g.release()
@@ -86,11 +96,17 @@ func (b blow) fault() Fault {
 	}, true}
 }
 
-func (b blow) assault() assault {
-	if a := assaults[b.how]; a != nil {
-		return a
+// prepare finds whom it hits, and returns how to.
+func (b blow) prepare(g *game, source, target *harness.Node) (hit func() error, err error) {
+	if b.side == theEtcd {
+		return func() error { return outages[b.how](g) }, nil
 	}
-	return severances[b.how]
+	victims, err := g.victims(b.side, source, target)
+	act := assaults[b.how]
+	if needsMachines(b.how) {
+		act = severances[b.how]
+	}
+	return func() error { return act(g, victims) }, err
 }
 
 // victims are those whom a blow hits.
@@ -129,8 +145,9 @@ func (g *game) haltMove(step migrate.Step, source, target *harness.Node) error {
 			return err
 		}
 	}
-	options := meta.MigrationOptions{Sample: step == migrate.AfterSample || g.rng.IntN(2) == 0}
-	if slices.Contains(lateSteps, step) {
+	options := moveOptions(g.rng)
+	options.Sample = options.Sample || step == migrate.AfterSample
+	if slices.Contains(lateSteps, step) || slices.Contains(migrate.LateSteps, step) && g.rng.IntN(3) == 0 {
 		options.Ownership = meta.OwnershipLate
 	}
 	id, err := g.migrateWith(source, target, options)

@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -49,7 +50,8 @@ func TestAClusterOnAnEtcdWithTLSAndPasswordsLosesNothing(t *testing.T) {
 }
 
 func TestAClusterWhoseKeysMoveWhileNodesDieExplainsAllItsAnswers(t *testing.T) {
-	g := newGame(t, seedOf(t), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm", Args: slowMoves})
+	seed := seedOf(t)
+	g := newGame(t, seed, varied(t, rand.New(rand.NewPCG(seed, 5)), harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: "shm", Args: slowMoves}))
 	g.playAll(moveRange, moveAndCancel, moveChain, moving(killSource), moving(killTarget))
 }
 

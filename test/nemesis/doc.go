@@ -6,6 +6,8 @@
 //
 //   - Histories of registers, counters, strings that only grow, and banks are linearizable.
 //   - Ledgers of bulk writers: what was acknowledged is there, byte for byte.
+//   - Hoards: large values, a slot of thousands of keys, and keys that live long are there; what was
+//     deleted or has expired does not come back.
 //   - Counters that native clients add to, who try again by themselves: every addition counts once.
 //
 // The short form runs in CI. The long one is `make torture-cluster`. Both print their seed.

@@ -177,7 +177,11 @@ func (g *game) migrate() (uint64, error) { return g.migrateFrom(g.sides()) }
 // migrateFrom asks for half of what a node owns to go to another. If it owns nothing, as when it is about to get
 // something only, the other half of the cluster does.
 func (g *game) migrateFrom(source, target *harness.Node) (id uint64, err error) {
-	return g.migrateWith(source, target, meta.MigrationOptions{Sample: g.rng.IntN(2) == 0, Ownership: ownership(g.rng.IntN(3))})
+	o := moveOptions(g.rng)
+	if g.rng.IntN(3) == 0 {
+		o.Ownership = meta.OwnershipLate
+	}
+	return g.migrateWith(source, target, o)
 }
 
 func (g *game) migrateWith(source, target *harness.Node, o meta.MigrationOptions) (id uint64, err error) {
@@ -200,14 +204,6 @@ func (g *game) migrateWith(source, target *harness.Node, o meta.MigrationOptions
 		g.say("half of %s moves to %s, migration %d, %+v", source.ID, target.ID, id, o)
 	}
 	return id, err
-}
-
-// ownership is late for one of three.
-func ownership(n int) string {
-	if n == 0 {
-		return meta.OwnershipLate
-	}
-	return meta.OwnershipEarly
 }
 
 // withMeta gives f the cluster's metadata to change, and some seconds to do it.

@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -55,7 +56,7 @@ func (g *game) play(f Fault) {
 	sum, err := g.startTally()
 	g.must("begin to count", err)
 	defer sum.close()
-	g.load = StartLoad(LoadOptions{Seed: g.seed<<16 + g.round, Addrs: g.cluster.Addrs(), Clients: 6, Bulks: 1, Width: 2})
+	g.load = StartLoad(LoadOptions{Seed: g.seed<<16 + g.round, Addrs: g.cluster.Addrs(), Clients: 6, Bulks: 1, Hoards: 1, Width: 2})
 	stopped := false
 	defer func() {
 		if !stopped {
@@ -64,6 +65,7 @@ func (g *game) play(f Fault) {
 	}()
 	g.must("get answers before the fault", g.answers(answersBefore))
 	g.must("write much before the fault", g.writes(writesBefore))
+	g.must("keep a hoard before the fault", g.hoarded())
 	g.must(f.Name, f.Strike(g))
 	g.must("get answers after "+f.Name, g.answers(answersAfter))
 	g.load.Stop()
@@ -75,7 +77,20 @@ func (g *game) play(f Fault) {
 	n, err := sum.check()
 	g.must("count additions once after "+f.Name, err)
 	g.must("log with measure", g.chatter())
-	g.say("round %d: %s; %d additions count once", g.round, g.load, n)
+	g.say("round %d: %s; %d additions count once; %s", g.round, g.load, n, g.moved())
+}
+
+// moved tells how much migrations brought so far, and how much of that as word of cold records.
+func (g *game) moved() string {
+	s, err := g.cluster.Metadata()
+	if err != nil {
+		return err.Error()
+	}
+	var cold, all int64
+	for _, m := range s.Migrations {
+		cold, all = cold+m.Cold, all+m.Records
+	}
+	return fmt.Sprintf("%d records were moved, %d known of first", all, cold)
 }
 
 // mostLogged is how much a node may log in one round: who says more goes round in circles.
@@ -119,6 +134,16 @@ func (g *game) writes(enough int) error {
 	return harness.Eventually("bulk writers get answers", func() error {
 		if got := g.load.Writes(); got < enough {
 			return cmp.Or(g.cluster.Crashed(), g.load.Odd(), fmt.Errorf("they got %d of %d", got, enough))
+		}
+		return nil
+	})
+}
+
+// hoarded waits until hoards are complete.
+func (g *game) hoarded() error {
+	return harness.Eventually("hoards are complete", func() error {
+		if !g.load.Hoarded() {
+			return cmp.Or(g.cluster.Crashed(), g.load.Odd(), errors.New("something is missing"))
 		}
 		return nil
 	})

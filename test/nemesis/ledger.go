@@ -2,142 +2,71 @@ package nemesis
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
-	"time"
-
-	"github.com/ostrodb/ostro/test/harness"
 )
 
-// bulk writes much, so that segments fill, close and are cleaned, and keeps a ledger of
-// what was acknowledged. Its keys are its own: nobody else writes them.
-type bulk struct {
-	*Router
-	rng     *rand.Rand
-	name    string
-	next    int              // versions only grow
+// ledger is what the keys of one writer may hold. Nobody else writes them.
+type ledger struct {
+	last    int              // versions only grow
 	entries map[string]entry // by key
-	writes  atomic.Int64     // acknowledged
 }
 
 // entry is what a key may hold: the version that was acknowledged last, or one whose answer
-// was lost, for that may take effect at any later moment.
+// was lost, for that may take effect at any later moment. Version 0 is none.
 type entry struct {
 	acknowledged int
 	lost         []int
 }
 
-const (
-	tags    = 200 // of a bulk writer, each a slot of its own
-	perTag  = 8   // keys of a tag, written together
-	padding = 2000
-)
+func newLedger() ledger { return ledger{entries: map[string]entry{}} }
 
-func (b *bulk) key(tag, n int) string { return fmt.Sprintf("{%s.%d}:%d", b.name, tag, n) }
+// version is one that was never written.
+func (l *ledger) version() int {
+	l.last++
+	return l.last
+}
 
-// content is what version v of a key holds: of changing length, all of it its own.
-func content(key string, v int) string {
+// begin notes a version that is about to be written. Its answer counts as lost until end.
+func (l *ledger) begin(key string, v int) {
+	e := l.entries[key]
+	e.lost = append(e.lost, v)
+	l.entries[key] = e
+}
+
+// end notes the answer to what was begun last. If it was not done, it never will be.
+func (l *ledger) end(key string, v int, done bool) {
+	e := l.entries[key]
+	e.lost = e.lost[:len(e.lost)-1]
+	if done {
+		e.acknowledged = v
+	}
+	l.entries[key] = e
+}
+
+// compare says what is wrong with the value of a key.
+func (l *ledger) compare(key, value string, content func(key string, v int) string) error {
+	e, v := l.entries[key], 0
+	if value != nothing {
+		_, rest, _ := strings.Cut(value, "=")
+		digits, _, _ := strings.Cut(rest, ";")
+		var err error
+		if v, err = strconv.Atoi(digits); err != nil || value != content(key, v) {
+			return fmt.Errorf("%s holds %.60q, %d bytes, which nobody wrote; version %d was acknowledged", key, value, len(value), e.acknowledged)
+		}
+	}
+	if v != e.acknowledged && !slices.Contains(e.lost, v) {
+		return fmt.Errorf("%s holds version %d; version %d was acknowledged, and %v had no answer (0 is none)", key, v, e.acknowledged, e.lost)
+	}
+	return nil
+}
+
+// nothing is how harness.Text shows what is not there.
+const nothing = "(nil)"
+
+// filled is what version v of a key holds: all of it its own.
+func filled(key string, v, bytes int) string {
 	head := fmt.Sprintf("%s=%d;", key, v)
-	return head + strings.Repeat(string(rune('a'+v%26)), (v*7919+len(key))%padding)
-}
-
-// run writes until it is told to stop.
-func (b *bulk) run(stop <-chan struct{}) {
-	defer b.Close()
-	for b.Odd == "" {
-		select {
-		case <-stop:
-			return
-		default:
-			b.write(b.rng.IntN(tags))
-		}
-	}
-}
-
-// write writes all keys of a tag.
-func (b *bulk) write(tag int) {
-	var commands [][]string
-	versions := map[int]int{}
-	for n := range perTag {
-		b.next++
-		versions[n] = b.next
-		key := b.key(tag, n)
-		commands = append(commands, []string{"SET", key, content(key, b.next)})
-		e := b.entries[key]
-		e.lost = append(e.lost, b.next) // Until it is answered.
-		b.entries[key] = e
-	}
-	replies, _ := b.Try(b.key(tag, 0), commands...)
-	for n, v := range replies {
-		key := b.key(tag, n)
-		e := b.entries[key]
-		e.lost = e.lost[:len(e.lost)-1]
-		if v.Err() == nil { // Else it was not executed.
-			b.writes.Add(1)
-			e.acknowledged = versions[n]
-		}
-		b.entries[key] = e
-	}
-	if replies == nil {
-		b.pause()
-	}
-}
-
-// verify reads all keys and compares them with the ledger.
-func (b *bulk) verify() error {
-	defer b.Close()
-	for tag := range tags {
-		command := []string{"MGET"}
-		for n := range perTag {
-			command = append(command, b.key(tag, n))
-		}
-		values, err := b.read(command)
-		if err != nil {
-			return err
-		}
-		for n, v := range values {
-			if err := b.compare(b.key(tag, n), v); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// read asks until it gets an answer: reading twice does no harm.
-func (b *bulk) read(command []string) (values []string, err error) {
-	for end := time.Now().Add(harness.Patience); time.Now().Before(end) && b.Odd == ""; {
-		replies, fate := b.Do(command[1], command)
-		if fate != Answered {
-			continue
-		}
-		for _, e := range replies[0].Elems {
-			values = append(values, harness.Text(e))
-		}
-		return values, nil
-	}
-	return nil, fmt.Errorf("%s could not be read within %s: %s %v", command[1], harness.Patience, b.Odd, b.Refusals)
-}
-
-func (b *bulk) compare(key, value string) error {
-	e := b.entries[key]
-	if value == "(nil)" && e.acknowledged == 0 {
-		return nil
-	}
-	_, rest, _ := strings.Cut(value, "=")
-	digits, _, _ := strings.Cut(rest, ";")
-	v, err := strconv.Atoi(digits)
-	allowed := v == e.acknowledged
-	for _, s := range e.lost {
-		allowed = allowed || v == s
-	}
-	switch {
-	case err != nil || value != content(key, v):
-		return fmt.Errorf("%s holds %.60q, which nobody wrote; version %d was acknowledged", key, value, e.acknowledged)
-	case !allowed:
-		return fmt.Errorf("%s holds version %d; version %d was acknowledged, and %v had no answer", key, v, e.acknowledged, e.lost)
-	}
-	return nil
+	return head + strings.Repeat(string(rune('a'+v%26)), bytes)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type Load struct {
 	pool    *pool
 	clients []*client
 	bulks   []*bulk
+	hoards  []*hoard
 	addrs   []string
 	seed    uint64
 
@@ -32,6 +34,7 @@ type LoadOptions struct {
 	Addrs   []string // of some nodes at least
 	Clients int      // who contend for objects
 	Bulks   int      // who write much
+	Hoards  int      // who keep large values, many keys of one slot, and keys that expire
 	Width   int      // how many objects of each kind there are at a time
 }
 
@@ -48,10 +51,15 @@ func StartLoad(o LoadOptions) *Load {
 	for n := range o.Bulks {
 		b := &bulk{
 			Router: l.router(1000 + n), rng: l.rng(1000 + n), name: fmt.Sprintf("w%s.%d", run, n),
-			entries: map[string]entry{},
+			ledger: newLedger(),
 		}
 		l.bulks = append(l.bulks, b)
 		l.all.Go(func() { b.run(l.stop) })
+	}
+	for n := range o.Hoards {
+		h := newHoard(l.router(2000+n), l.rng(2000+n), fmt.Sprintf("h%s.%d", run, n))
+		l.hoards = append(l.hoards, h)
+		l.all.Go(func() { h.run(l.stop) })
 	}
 	return l
 }
@@ -96,6 +104,11 @@ func (l *Load) Writes() (n int) {
 	return n
 }
 
+// Hoarded tells whether all who keep something have all of it.
+func (l *Load) Hoarded() bool {
+	return !slices.ContainsFunc(l.hoards, func(h *hoard) bool { return !h.complete.Load() })
+}
+
 // Stop ends the work and waits until all clients have gone.
 func (l *Load) Stop() {
 	close(l.stop)
@@ -109,6 +122,11 @@ func (l *Load) Check() error {
 	for _, b := range l.bulks {
 		if err := b.verify(); err != nil {
 			errs = append(errs, fmt.Errorf("ledger of a bulk writer: %w", err))
+		}
+	}
+	for _, h := range l.hoards {
+		if err := h.verify(); err != nil {
+			errs = append(errs, fmt.Errorf("ledger of a hoard: %w", err))
 		}
 	}
 	for _, r := range l.routers() {
@@ -148,6 +166,9 @@ func (l *Load) routers() (all []*Router) {
 	for _, b := range l.bulks {
 		all = append(all, b.Router)
 	}
+	for _, h := range l.hoards {
+		all = append(all, h.Router)
+	}
 	return all
 }
 
@@ -167,6 +188,9 @@ func (l *Load) String() string {
 		}
 	}
 	text := fmt.Sprintf("%d operations on %d objects, %d without an answer; %d bulk writes", len(ops), len(l.pool.all), lost, l.Writes())
+	for _, h := range l.hoards {
+		text += "; " + h.String()
+	}
 	for why := range maps.Keys(refusals) {
 		text += fmt.Sprintf("; %s %d times", strings.ToLower(why), refusals[why])
 	}

@@ -17,12 +17,15 @@ var (
 	fromFlag   = flag.Int("from", 0, "of the long form: leave out so many blows of the seed's order, as they were struck before")
 )
 
+// stepsPerCluster is how many blows a cluster gets before another one takes its place, with other settings.
+const stepsPerCluster = 8
+
 // newStepGame is a game whose migrations can be halted at any step.
 func newStepGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {
 	t.Helper()
 	halts := t.TempDir()
 	o.Args = append(slices.Clone(o.Args), "--migrate-halt-dir", halts)
-	g := newGame(t, seed, o)
+	g := newGame(t, seed, varied(t, rand.New(rand.NewPCG(seed, 5)), o))
 	g.halts = halts
 	return g
 }
@@ -42,7 +45,7 @@ func TestAMigrationThatIsCutOffAtANamedStepLosesNothing(t *testing.T) {
 		return
 	}
 	g := newStepGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: smallSegments})
-	all := slices.DeleteFunc(blows(g.rng, true), func(b blow) bool { return severances[b.how] == nil })
+	all := slices.DeleteFunc(blows(g.rng, true), func(b blow) bool { return !needsMachines(b.how) })
 	for _, b := range all[:2] {
 		g.play(b.fault())
 	}
@@ -65,9 +68,9 @@ func TestTortureOfSteps(t *testing.T) {
 	defer func() { t.Logf("seed %d\n%s", seed, tableOf(struck)) }()
 	for round, end := *fromFlag, *fromFlag+*roundsFlag; round < end; {
 		t.Run("cluster", func(t *testing.T) {
-			o := harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: [][]string{slowMoves, smallSegments}[round/perCluster%2]}
+			o := harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: [][]string{slowMoves, smallSegments}[round/stepsPerCluster%2]}
 			g := newStepGame(t, seed+uint64(round), o)
-			for i := 0; i < perCluster && round < end; i++ {
+			for i := 0; i < stepsPerCluster && round < end; i++ {
 				b := all[round%len(all)]
 				g.play(b.fault())
 				struck[b]++
@@ -80,7 +83,7 @@ func TestTortureOfSteps(t *testing.T) {
 	}
 }
 
-// tableOf shows how often each step was hit in which way: source, target, both, coordinator.
+// tableOf shows how often each step was hit in which way: source, target, both, coordinator, etcd.
 func tableOf(struck map[blow]int) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -107,5 +110,5 @@ func tableOf(struck map[blow]int) string {
 		fmt.Fprintln(w)
 	}
 	w.Flush()
-	return fmt.Sprintf("%d runs; in each column: source, target, both sides, coordinator\n%s", total, text.String())
+	return fmt.Sprintf("%d runs; in each column: source, target, both sides, coordinator, etcd\n%s", total, text.String())
 }

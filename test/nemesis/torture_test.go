@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"flag"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,8 @@ func TestTortureOfProcesses(t *testing.T) {
 func TestTortureOfMigrations(t *testing.T) {
 	seed := tortureSeed(t)
 	torture(t, seed, *killsFlag/2, func(n int) harness.ClusterOptions {
-		return harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: []string{"shm", "tcp"}[n%2], Args: [][]string{slowMoves, smallSegments}[n%2]}
+		o := harness.ClusterOptions{Binary: binary, Nodes: 4, Fabric: []string{"shm", "tcp"}[n%2], Args: [][]string{slowMoves, smallSegments}[n/2%2]}
+		return varied(t, rand.New(rand.NewPCG(seed+uint64(n), 5)), o)
 	}, []Fault{
 		moveRange, moveAndCancel, moveChain, moving(killSource), moving(killTarget), moving(killSource), moving(killTarget), moving(killBoth),
 		moving(restartSource), moving(restartTarget), moving(pauseSource), moving(pauseTarget), moving(harmOf(pauseEtcd)),
