@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant/sched"
 )
 
@@ -17,6 +18,8 @@ type Account struct {
 	pace   pace
 	share  *sched.Share
 	memory Memory
+
+	results store.Payer // what is kept of its clients' operations
 
 	connections, waiting atomic.Int64
 	used                 usage
@@ -33,7 +36,8 @@ type Usage struct {
 	Databases   int       `json:"databases"`
 	Created     time.Time `json:"created"`
 	Limits      Limits    `json:"limits"`
-	Bytes       int64     `json:"bytes"` // that its records take
+	Bytes       int64     `json:"bytes"`   // that its records take
+	Results     int64     `json:"results"` // bytes of what is kept of its clients' operations
 	Keys        int64     `json:"keys"`
 	Connections int64     `json:"connections"`
 	Waiting     int64     `json:"waiting"` // operations that wait
@@ -71,13 +75,15 @@ func (e *Exceeded) Error() string {
 		hint = "delete something, or have the limit raised"
 	case "function-memory":
 		hint = "have fewer calls at a time or functions that use less, or have the limit raised"
+	case "results":
+		hint = "have clients read the answers and confirm them, wait some minutes, or have the limit of bytes raised"
 	}
 	return fmt.Sprintf("tenant %s has reached its limit of %s %s: %s", e.Tenant, strconv.FormatInt(e.Limit, 10), whatOf[e.What], hint)
 }
 
 var whatOf = map[string]string{
 	"bytes": "bytes", "operations": "operations a second", "connections": "connections", "inflight": "operations that wait",
-	"function-memory": "bytes of functions' memory",
+	"function-memory": "bytes of functions' memory", "results": "bytes for results that clients have not confirmed",
 }
 
 func (a *Account) exceeded(what string, limit int64) error {
@@ -120,8 +126,30 @@ func (a *Account) Traffic(in, out int64) {
 // Room says that there is none for more bytes, if that is so.
 func (a *Account) Room() error {
 	t := a.Tenant()
-	if limit := t.Limits.Bytes; limit > 0 && a.weigh(t) >= limit {
+	if limit := t.Limits.Bytes; limit > 0 && a.weigh(t)+a.results.Bytes() >= limit {
 		return a.exceeded("bytes", limit)
+	}
+	return nil
+}
+
+// Results is charged for what is kept of its clients' operations, so that they run once.
+func (a *Account) Results() *store.Payer { return &a.results }
+
+// Part of the limit of bytes that results may take, and what they may at least.
+const (
+	resultsPart  = 4
+	resultsFloor = 1 << 20
+)
+
+// Keep says that there is no room for more results, if that is so. It is for operations that need no other room:
+// who is over the limit must be able to delete, yet not without end.
+func (a *Account) Keep() error {
+	limit := a.Tenant().Limits.Bytes
+	if limit == 0 {
+		return nil
+	}
+	if limit = max(limit/resultsPart, resultsFloor); a.results.Bytes() >= limit {
+		return a.exceeded("results", limit)
 	}
 	return nil
 }

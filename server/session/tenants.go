@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/wire"
 )
@@ -102,7 +103,9 @@ func (w *worker) charge(n int) (paid int, err error) {
 			continue
 		}
 		for i := paid; i < n; i++ {
-			w.refuse(&w.ops[i], wire.Refused, exceeded.Error())
+			if !w.refuseNew(&w.ops[i], &w.keys[i], exceeded) {
+				w.one(&w.ops[i], &w.keys[i])
+			}
 		}
 		break
 	}
@@ -125,17 +128,75 @@ func (c *conn) proceed() {
 	}
 }
 
-// noRoom refuses a write for which a tenant has no room.
-func (w *worker) noRoom(op *wire.Op) bool {
+// noRoom refuses an operation for which a tenant has no room: for what it writes, or for its result if that is kept.
+func (w *worker) noRoom(op *wire.Op, k *store.Key) bool {
 	a := w.on.c.purse.Account()
-	if a == nil || !op.Code.Grows() {
+	if a == nil || op.Code == wire.OpInvoke { // Calls ask when they know what they write.
 		return false
 	}
-	err := a.Room()
-	if err != nil {
-		w.refuse(op, wire.Refused, err.Error())
+	var err error
+	switch {
+	case op.Code.Grows():
+		err = a.Room()
+	case op.Flags&wire.FlagOnce != 0:
+		err = a.Keep()
 	}
-	return err != nil
+	return err != nil && w.refuseNew(op, k, err)
+}
+
+// refuseNew refuses an operation unless it was run before, or may have been: then it is to be executed, which finds
+// its first answer. To be refused would tell its client that nothing was done.
+func (w *worker) refuseNew(op *wire.Op, k *store.Key, why error) (refused bool) {
+	if op.Flags&wire.FlagOnce != 0 && op.Table != noTable {
+		switch st := w.earlier(op, k); st {
+		case store.OK:
+			return false
+		case store.Cold:
+			w.park(op, w.sess.TakeFetch())
+			return true
+		}
+	}
+	w.refuse(op, wire.Refused, why.Error())
+	return true
+}
+
+// earlier looks for the result of an earlier attempt.
+func (w *worker) earlier(op *wire.Op, k *store.Key) store.Status {
+	if op.Code == wire.OpMultiPut {
+		first, _, err := wire.NextPut(op.Arg)
+		if err != nil {
+			return store.NotFound
+		}
+		k = new(store.Key)
+		w.sess.Name(k, int(op.Table), first.Key)
+	}
+	if !w.here(k) {
+		return store.OK // Whoever has the key knows.
+	}
+	_, st := w.sess.Completed(k.Place, w.id(op))
+	return st
+}
+
+// serve makes t the one whose operations are executed, and who is charged for what is kept of them.
+func (w *worker) serve(t target) {
+	w.on = t
+	if a := t.c.purse.Account(); a != nil {
+		w.sess.PaidBy(a.Results())
+	} else {
+		w.sess.PaidBy(nil)
+	}
+}
+
+// answered takes what a client says that it knows. What is remembered of clients is charged, so a tenant cannot have
+// any number of them.
+func (w *worker) answered(b *wire.Batch) error {
+	if a := w.on.c.purse.Account(); a != nil && b.Acked > 0 && !w.sess.Heard(b.Client) {
+		if err := a.Keep(); err != nil {
+			return &wire.Goodbye{Reason: wire.ReasonTooMany, Text: err.Error()}
+		}
+	}
+	w.sess.Answered(b.Client, b.Acked)
+	return nil
 }
 
 func (c *conn) traffic(in, out int) {
