@@ -66,9 +66,13 @@ func (a *Account) Gone() bool { return a.gone.Load() }
 type Exceeded struct {
 	Tenant, What string
 	Limit        int64
+	Asked        int64 // at once, if that is more than there ever is
 }
 
 func (e *Exceeded) Error() string {
+	if e.Asked > 0 {
+		return fmt.Sprintf("tenant %s has a limit of %d operations a second, and %d keys at once are as many operations: use fewer at a time, or have the limit raised", e.Tenant, e.Limit, e.Asked)
+	}
 	hint := "wait, or have the limit raised"
 	switch e.What {
 	case "bytes":
@@ -168,27 +172,45 @@ func (a *Account) Purse() Purse { return Purse{account: a} }
 // Account is whose it is; nil: the operator's.
 func (p *Purse) Account() *Account { return p.account }
 
-// Spend pays for n operations, or says that they are too many by now. now is a clock's nanoseconds.
+// Spend pays for n operations that come as one, such as a command on n keys, or says that they are too many by now. They
+// may begin if one of them may; the tenant owes the rest, and nothing else begins before that is paid by time. now is a
+// clock's nanoseconds.
 func (p *Purse) Spend(n, now int64) error {
-	p.spent += n
 	if p.left >= n {
 		p.left -= n
+		p.spent += n
 		return nil
 	}
-	limit := p.account.Tenant().Limits.Operations
-	if limit == 0 {
-		return nil
-	}
-	for p.left < n {
-		granted := p.account.pace.take(now, limit)
-		if granted == 0 {
-			p.spent -= n
-			return p.account.exceeded("operations", limit)
+	a := p.account
+	if limit := a.Tenant().Limits.Operations; limit > 0 {
+		if n > max(limit, atOnce) {
+			a.used.refused.Add(1)
+			return &Exceeded{Tenant: a.Tenant().Name, What: "operations", Limit: limit, Asked: n}
 		}
-		p.left += granted
+		if p.left == 0 {
+			if p.left = a.pace.take(now, limit); p.left == 0 {
+				return a.exceeded("operations", limit)
+			}
+		}
+		if owed := n - p.left; owed > 0 {
+			a.pace.owe(now, owed, limit)
+		}
+		p.left = max(p.left-n, 0)
 	}
-	p.left -= n
+	p.spent += n
 	return nil
+}
+
+// atOnce is how many operations may come as one, however low the limit is.
+const atOnce = 64
+
+// Owe charges for n operations that were done within another one, such as going through many keys. The tenant has done
+// them when it is found out, so that nothing is refused; what comes next is, for a second at most.
+func (p *Purse) Owe(n, now int64) {
+	p.spent += n
+	if limit := p.account.Tenant().Limits.Operations; limit > 0 {
+		p.account.pace.owe(now, min(n, p.account.pace.credit(now, limit)), limit)
+	}
 }
 
 // Return takes a Spend back, for an operation that will be tried again.

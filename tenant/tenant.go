@@ -69,6 +69,13 @@ func (t *Tenant) Database(n int) (int, bool) { return t.First + n, 0 <= n && n <
 // Operator is the name of whoever runs the server: no tenant can have it.
 const Operator = "default"
 
+// What one operation of a tenant can take of the memory, and of the time of a loop, that others share is bounded, whatever
+// its limits are.
+const (
+	MaxValueBytes = 16 << 20 // of a value
+	MaxReplyBytes = 32 << 20 // of an answer, or of a transaction's
+)
+
 // MaxDatabases is how many databases a tenant can have.
 const MaxDatabases = 16
 

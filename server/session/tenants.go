@@ -3,6 +3,7 @@ package session
 import (
 	"crypto/subtle"
 	"encoding/binary"
+	"errors"
 	"hash/fnv"
 	"net"
 	"time"
@@ -97,20 +98,73 @@ func (w *worker) charge(n int) (paid int, err error) {
 	}
 	now := int64(time.Since(w.srv.began))
 	for paid < n {
-		exceeded := c.purse.Spend(1, now)
-		if exceeded == nil {
+		op, k := &w.ops[paid], &w.keys[paid]
+		var exceeded *tenant.Exceeded
+		switch err := c.purse.Spend(cost(op), now); {
+		case err == nil:
 			paid++
 			continue
-		}
-		for i := paid; i < n; i++ {
-			if !w.refuseNew(&w.ops[i], &w.keys[i], exceeded) {
-				w.one(&w.ops[i], &w.keys[i])
+		case errors.As(err, &exceeded) && exceeded.Asked > 0:
+			if w.refuseNew(op, k, err) { // Those behind it have their own chance.
+				n--
+				copy(w.ops[paid:n], w.ops[paid+1:n+1])
+				copy(w.keys[paid:n], w.keys[paid+1:n+1])
+			} else {
+				paid++
 			}
+			continue
+		default:
+			w.refuseRest(paid, n, err)
 		}
 		break
 	}
 	c.purse.Settle()
 	return paid, nil
+}
+
+// refuseRest refuses the operations of the window from one on, but for those that were run before.
+func (w *worker) refuseRest(from, n int, why error) {
+	for i := from; i < n; i++ {
+		if !w.refuseNew(&w.ops[i], &w.keys[i], why) {
+			w.one(&w.ops[i], &w.keys[i])
+		}
+	}
+}
+
+// cost is how many operations one is that has many keys: as many.
+func cost(op *wire.Op) (n int64) {
+	many := op.Code == wire.OpMultiGet || op.Code == wire.OpMultiPut
+	for rest, err := op.Arg, error(nil); many && len(rest) > 0 && err == nil; n++ {
+		if op.Code == wire.OpMultiGet {
+			_, rest, err = wire.NextKey(rest)
+		} else {
+			_, rest, err = wire.NextPut(rest)
+		}
+	}
+	return max(n, 1)
+}
+
+// owe charges a tenant for what an operation did beside what operations do.
+func (w *worker) owe(operations int64) {
+	if c := w.on.c; c.purse.Account() != nil {
+		c.purse.Owe(operations, int64(time.Since(w.srv.began)))
+	}
+}
+
+// maxAnswer is how long an answer with many values may be.
+func (w *worker) maxAnswer() int {
+	if w.on.c.purse.Account() != nil {
+		return tenant.MaxReplyBytes
+	}
+	return wire.MaxFrameBytes / 2
+}
+
+// maxValue is how long a value may be that an operation makes.
+func (w *worker) maxValue() int {
+	if w.on.c.purse.Account() != nil {
+		return tenant.MaxValueBytes
+	}
+	return wire.MaxFrameBytes
 }
 
 // mayWait notes that an operation waits, or tells why it may not.
@@ -136,6 +190,9 @@ func (w *worker) noRoom(op *wire.Op, k *store.Key) bool {
 	}
 	var err error
 	switch {
+	case op.Code.Grows() && len(op.Arg) > tenant.MaxReplyBytes:
+		w.refuse(op, wire.TooLarge, "a tenant writes at most 32 MiB at a time: divide it")
+		return true
 	case op.Code.Grows():
 		err = a.Room()
 	case op.Flags&wire.FlagOnce != 0:
