@@ -186,12 +186,14 @@ func (r *Registry) weigh(t *Tenant) (bytes int64) {
 
 // Authenticate finds the account of who knows its password. It takes as long for a name that nobody has.
 func (r *Registry) Authenticate(name, password []byte) (*Account, bool) {
-	a := (*r.accounts.Load())[string(name)]
-	if a == nil {
-		nobody.Matches(password)
+	a, secret := (*r.accounts.Load())[string(name)], &nobody
+	if a != nil {
+		secret = &a.Tenant().Secret
+	}
+	if !secret.Matches(password) {
 		return nil, false
 	}
-	return a, a.Tenant().Secret.Matches(password)
+	return a, a != nil
 }
 
 var nobody = NewSecret(NewPassword())

@@ -1,10 +1,7 @@
 package session
 
 import (
-	"crypto/subtle"
-	"encoding/binary"
 	"errors"
-	"hash/fnv"
 	"net"
 	"time"
 
@@ -49,7 +46,7 @@ func (s *Server) allow(c net.Conn, h *wire.Hello) error {
 	switch {
 	case s.opts.Password == "" && s.opts.Protected && !local(c.RemoteAddr()):
 		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "the server takes no clients from other machines while it has no password: set requirepass, or protected-mode no"}
-	case s.opts.Password != "" && subtle.ConstantTimeCompare(h.Secret, []byte(s.opts.Password)) != 1:
+	case s.opts.Password != "" && !tenant.SamePassword(h.Secret, []byte(s.opts.Password)):
 		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "wrong password"}
 	}
 	return nil
@@ -74,15 +71,14 @@ func (c *conn) table(n uint32) uint32 {
 // writer is who a batch is from. Tenants choose ids as they like: one that another tenant uses, too, is
 // another one here, or its results could be asked for.
 func (c *conn) writer(client uint64) uint64 {
-	if c.purse.Account() == nil {
+	a := c.purse.Account()
+	if a == nil {
 		return client
 	}
-	var b [12]byte
-	binary.LittleEndian.PutUint64(b[:], client)
-	binary.LittleEndian.PutUint32(b[8:], c.first)
-	h := fnv.New64a()
-	h.Write(b[:])
-	return h.Sum64()
+	if c.chosen != client || c.known == 0 { // A session is one client's, as a rule.
+		c.chosen, c.known = client, a.Tenant().ClientID(client)
+	}
+	return c.known
 }
 
 // charge pays for the first n operations of the window, and tells how many of them a tenant may
