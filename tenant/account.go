@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant/sched"
 )
 
@@ -17,6 +18,8 @@ type Account struct {
 	pace   pace
 	share  *sched.Share
 	memory Memory
+
+	results store.Payer // what is kept of its clients' operations
 
 	connections, waiting atomic.Int64
 	used                 usage
@@ -33,7 +36,8 @@ type Usage struct {
 	Databases   int       `json:"databases"`
 	Created     time.Time `json:"created"`
 	Limits      Limits    `json:"limits"`
-	Bytes       int64     `json:"bytes"` // that its records take
+	Bytes       int64     `json:"bytes"`   // that its records take
+	Results     int64     `json:"results"` // bytes of what is kept of its clients' operations
 	Keys        int64     `json:"keys"`
 	Connections int64     `json:"connections"`
 	Waiting     int64     `json:"waiting"` // operations that wait
@@ -62,22 +66,28 @@ func (a *Account) Gone() bool { return a.gone.Load() }
 type Exceeded struct {
 	Tenant, What string
 	Limit        int64
+	Asked        int64 // at once, if that is more than there ever is
 }
 
 func (e *Exceeded) Error() string {
+	if e.Asked > 0 {
+		return fmt.Sprintf("tenant %s has a limit of %d operations a second, and %d keys at once are as many operations: use fewer at a time, or have the limit raised", e.Tenant, e.Limit, e.Asked)
+	}
 	hint := "wait, or have the limit raised"
 	switch e.What {
 	case "bytes":
 		hint = "delete something, or have the limit raised"
 	case "function-memory":
 		hint = "have fewer calls at a time or functions that use less, or have the limit raised"
+	case "results":
+		hint = "have clients read the answers and confirm them, wait some minutes, or have the limit of bytes raised"
 	}
 	return fmt.Sprintf("tenant %s has reached its limit of %s %s: %s", e.Tenant, strconv.FormatInt(e.Limit, 10), whatOf[e.What], hint)
 }
 
 var whatOf = map[string]string{
 	"bytes": "bytes", "operations": "operations a second", "connections": "connections", "inflight": "operations that wait",
-	"function-memory": "bytes of functions' memory",
+	"function-memory": "bytes of functions' memory", "results": "bytes for results that clients have not confirmed",
 }
 
 func (a *Account) exceeded(what string, limit int64) error {
@@ -120,8 +130,30 @@ func (a *Account) Traffic(in, out int64) {
 // Room says that there is none for more bytes, if that is so.
 func (a *Account) Room() error {
 	t := a.Tenant()
-	if limit := t.Limits.Bytes; limit > 0 && a.weigh(t) >= limit {
+	if limit := t.Limits.Bytes; limit > 0 && a.weigh(t)+a.results.Bytes() >= limit {
 		return a.exceeded("bytes", limit)
+	}
+	return nil
+}
+
+// Results is charged for what is kept of its clients' operations, so that they run once.
+func (a *Account) Results() *store.Payer { return &a.results }
+
+// Part of the limit of bytes that results may take, and what they may at least.
+const (
+	resultsPart  = 4
+	resultsFloor = 1 << 20
+)
+
+// Keep says that there is no room for more results, if that is so. It is for operations that need no other room:
+// who is over the limit must be able to delete, yet not without end.
+func (a *Account) Keep() error {
+	limit := a.Tenant().Limits.Bytes
+	if limit == 0 {
+		return nil
+	}
+	if limit = max(limit/resultsPart, resultsFloor); a.results.Bytes() >= limit {
+		return a.exceeded("results", limit)
 	}
 	return nil
 }
@@ -140,27 +172,45 @@ func (a *Account) Purse() Purse { return Purse{account: a} }
 // Account is whose it is; nil: the operator's.
 func (p *Purse) Account() *Account { return p.account }
 
-// Spend pays for n operations, or says that they are too many by now. now is a clock's nanoseconds.
+// Spend pays for n operations that come as one, such as a command on n keys, or says that they are too many by now. They
+// may begin if one of them may; the tenant owes the rest, and nothing else begins before that is paid by time. now is a
+// clock's nanoseconds.
 func (p *Purse) Spend(n, now int64) error {
-	p.spent += n
 	if p.left >= n {
 		p.left -= n
+		p.spent += n
 		return nil
 	}
-	limit := p.account.Tenant().Limits.Operations
-	if limit == 0 {
-		return nil
-	}
-	for p.left < n {
-		granted := p.account.pace.take(now, limit)
-		if granted == 0 {
-			p.spent -= n
-			return p.account.exceeded("operations", limit)
+	a := p.account
+	if limit := a.Tenant().Limits.Operations; limit > 0 {
+		if n > max(limit, atOnce) {
+			a.used.refused.Add(1)
+			return &Exceeded{Tenant: a.Tenant().Name, What: "operations", Limit: limit, Asked: n}
 		}
-		p.left += granted
+		if p.left == 0 {
+			if p.left = a.pace.take(now, limit); p.left == 0 {
+				return a.exceeded("operations", limit)
+			}
+		}
+		if owed := n - p.left; owed > 0 {
+			a.pace.owe(now, owed, limit)
+		}
+		p.left = max(p.left-n, 0)
 	}
-	p.left -= n
+	p.spent += n
 	return nil
+}
+
+// atOnce is how many operations may come as one, however low the limit is.
+const atOnce = 64
+
+// Owe charges for n operations that were done within another one, such as going through many keys. The tenant has done
+// them when it is found out, so that nothing is refused; what comes next is, for a second at most.
+func (p *Purse) Owe(n, now int64) {
+	p.spent += n
+	if limit := p.account.Tenant().Limits.Operations; limit > 0 {
+		p.account.pace.owe(now, min(n, p.account.pace.credit(now, limit)), limit)
+	}
 }
 
 // Return takes a Spend back, for an operation that will be tried again.

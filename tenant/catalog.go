@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -38,7 +39,8 @@ func (c *Catalog) Create(name string, w Wish, now time.Time) error {
 	if _, ok := c.Tenants[name]; ok {
 		return fmt.Errorf("%w: %s", ErrExists, name)
 	}
-	t := Tenant{Name: name, Databases: 1, Created: now}
+	t := Tenant{Name: name, Databases: 1, Created: now, Key: make([]byte, 16)}
+	_, _ = rand.Read(t.Key) // It never fails.
 	if w.Password == nil {
 		return errors.New("a tenant needs a password")
 	}
@@ -100,6 +102,9 @@ func (t *Tenant) change(w Wish) error {
 	if w.Password != nil {
 		if *w.Password == "" {
 			return errors.New("an empty password is none")
+		}
+		if len(t.Key) == 0 {
+			t.Key = t.Secret.Salt // The ids of its clients stay.
 		}
 		t.Secret = NewSecret(*w.Password)
 	}

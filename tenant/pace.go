@@ -18,6 +18,22 @@ type pace struct {
 	full atomic.Int64 // nanoseconds
 }
 
+// owe takes n operations whether they are there or not.
+func (p *pace) owe(now, n, rate int64) {
+	for {
+		was := p.full.Load()
+		if p.full.CompareAndSwap(was, max(was, now)+n*second/rate) {
+			return
+		}
+	}
+}
+
+// credit is how many operations can be owed so that all is paid within a second.
+func (p *pace) credit(now, rate int64) int64 {
+	nanos := second - max(p.full.Load()-now, 0)
+	return max(nanos, 0) * rate / second
+}
+
 // take asks for operations at a rate of so many a second, and returns how many are granted: a
 // chunk, or none.
 func (p *pace) take(now, rate int64) int64 {

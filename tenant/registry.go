@@ -186,12 +186,14 @@ func (r *Registry) weigh(t *Tenant) (bytes int64) {
 
 // Authenticate finds the account of who knows its password. It takes as long for a name that nobody has.
 func (r *Registry) Authenticate(name, password []byte) (*Account, bool) {
-	a := (*r.accounts.Load())[string(name)]
-	if a == nil {
-		nobody.Matches(password)
+	a, secret := (*r.accounts.Load())[string(name)], &nobody
+	if a != nil {
+		secret = &a.Tenant().Secret
+	}
+	if !secret.Matches(password) {
 		return nil, false
 	}
-	return a, a.Tenant().Secret.Matches(password)
+	return a, a != nil
 }
 
 var nobody = NewSecret(NewPassword())
@@ -237,7 +239,7 @@ func (r *Registry) Usage() []Usage {
 	for _, a := range *r.accounts.Load() {
 		t := a.Tenant()
 		u := Usage{
-			Name: t.Name, Databases: t.Databases, Created: t.Created, Limits: t.Limits, Bytes: r.weigh(t), Connections: a.connections.Load(), Waiting: a.waiting.Load(),
+			Name: t.Name, Databases: t.Databases, Created: t.Created, Limits: t.Limits, Bytes: r.weigh(t), Results: a.results.Bytes(), Connections: a.connections.Load(), Waiting: a.waiting.Load(),
 			Operations: a.used.operations.Load(), Refused: a.used.refused.Load(),
 			BytesIn: a.used.bytesIn.Load(), BytesOut: a.used.bytesOut.Load(),
 		}

@@ -239,3 +239,56 @@ func TestAnIdleTenantCostsLittle(t *testing.T) {
 		t.Errorf("%d tenants", n)
 	}
 }
+
+// Who knows another's name, number and client ids cannot choose an id that comes to the same: it depends on a key.
+func TestAClientsIDInTheStoreDependsOnWhatNobodyKnows(t *testing.T) {
+	var c Catalog
+	for _, name := range []string{"anna", "bert"} {
+		if err := c.Create(name, Wish{Password: text(name)}, at(1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	anna, bert := c.Tenants["anna"], c.Tenants["bert"]
+	twin := anna
+	twin.Key = bert.Key
+	if len(anna.Key) < 16 || anna.ClientID(1) == bert.ClientID(1) || anna.ClientID(1) == twin.ClientID(1) || anna.ClientID(1) == anna.ClientID(2) {
+		t.Error("ids of clients do not depend on tenant, key and what was chosen")
+	}
+	if err := c.Change("anna", Wish{Password: text("another")}); err != nil {
+		t.Fatal(err)
+	}
+	if now := c.Tenants["anna"]; now.ClientID(7) != anna.ClientID(7) {
+		t.Error("another password makes other clients of the same ones")
+	}
+	old := anna
+	old.Key = nil
+	c.put(old)
+	if err := c.Change("anna", Wish{Password: text("another")}); err != nil {
+		t.Fatal(err)
+	}
+	if now := c.Tenants["anna"]; now.ClientID(7) != old.ClientID(7) {
+		t.Error("another password makes other clients of those of a tenant that had no key")
+	}
+}
+
+// Nobody finds out by the time that an answer takes whether there is a tenant of some name: the same is done.
+func TestANameThatNobodyHasTakesTheSameWork(t *testing.T) {
+	file, err := OpenFile("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRegistry(t, file, newStore(t))
+	edit(t, r, create("anna", Wish{Password: text("rose")}))
+	work := func(name, password string) (hashed int64) {
+		was := secretsHashed.Load()
+		if _, ok := r.Authenticate([]byte(name), []byte(password)); ok != (name == "anna" && password == "rose") {
+			t.Errorf("%s with password %s: %v", name, password, ok)
+		}
+		return secretsHashed.Load() - was
+	}
+	for _, who := range [][2]string{{"anna", "rose"}, {"anna", "tulip"}, {"nobody", "rose"}, {"", ""}} {
+		if n := work(who[0], who[1]); n != 1 {
+			t.Errorf("%q hashes %d passwords, want 1", who, n)
+		}
+	}
+}

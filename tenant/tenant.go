@@ -4,8 +4,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/binary"
 	"fmt"
 	"regexp"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,11 +16,13 @@ import (
 type Tenant struct {
 	Name string `json:"name"`
 	// First is the store's number of the tenant's database 0; the others follow.
-	First     int       `json:"first"`
-	Databases int       `json:"databases"`
-	Secret    Secret    `json:"secret"`
-	Limits    Limits    `json:"limits"`
-	Created   time.Time `json:"created"`
+	First     int    `json:"first"`
+	Databases int    `json:"databases"`
+	Secret    Secret `json:"secret"`
+	// Key makes ids that its clients choose others than those of anybody else. Nobody is told, and it stays.
+	Key     []byte    `json:"key,omitempty"`
+	Limits  Limits    `json:"limits"`
+	Created time.Time `json:"created"`
 }
 
 // Limits are what a tenant may use; 0 is as much as there is.
@@ -48,7 +53,11 @@ func NewSecret(password string) Secret {
 	return s
 }
 
+// secretsHashed counts, for tests: both of who is known and of who is not must be.
+var secretsHashed atomic.Int64
+
 func (s *Secret) of(password []byte) []byte {
+	secretsHashed.Add(1)
 	h := sha256.New()
 	h.Write(s.Salt)
 	h.Write(password)
@@ -60,6 +69,24 @@ func (s *Secret) Matches(password []byte) bool {
 	return subtle.ConstantTimeCompare(s.of(password), s.Sum) == 1
 }
 
+// SamePassword compares passwords that are known, in a time that tells nothing about either, its length included.
+func SamePassword(given, want []byte) bool {
+	a, b := sha256.Sum256(given), sha256.Sum256(want)
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// ClientID is what an id that a client of the tenant chose is in the store. It depends on what nobody knows: or who knows another's
+// could choose one that comes to the same.
+func (t *Tenant) ClientID(chosen uint64) uint64 {
+	key := t.Key
+	if len(key) == 0 { // Of a version that had none.
+		key = t.Secret.Salt
+	}
+	b := binary.LittleEndian.AppendUint64(slices.Clone(key), chosen)
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64(b, uint64(t.First)))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
 // NewPassword makes a password that nobody guesses.
 func NewPassword() string { return rand.Text() }
 
@@ -68,6 +95,13 @@ func (t *Tenant) Database(n int) (int, bool) { return t.First + n, 0 <= n && n <
 
 // Operator is the name of whoever runs the server: no tenant can have it.
 const Operator = "default"
+
+// What one operation of a tenant can take of the memory, and of the time of a loop, that others share is bounded, whatever
+// its limits are.
+const (
+	MaxValueBytes = 16 << 20 // of a value
+	MaxReplyBytes = 32 << 20 // of an answer, or of a transaction's
+)
 
 // MaxDatabases is how many databases a tenant can have.
 const MaxDatabases = 16

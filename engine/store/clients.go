@@ -23,6 +23,7 @@ type clients struct {
 
 // client is what is known of one.
 type client struct {
+	payer    *Payer        // nil: nobody
 	answered atomic.Uint64 // all operations with lower sequences are
 	until    atomic.Int64  // Unix milliseconds; it may be forgotten then
 
@@ -36,22 +37,55 @@ type receipt struct {
 	seq   uint64
 	place record.Place // of the object
 	until int64        // when the result goes by itself
+	bytes uint32       // that the result takes in the log
+}
+
+// Payer is charged for what is kept of its clients' operations: the results in the log, and who ran them. A restart
+// forgets the charge, and so does a move to another node; there results go by time.
+type Payer struct{ bytes atomic.Int64 }
+
+// What a client and a receipt take of the heap, about.
+const (
+	clientBytes  = 256
+	receiptBytes = 32
+)
+
+// Bytes is what is kept for the payer.
+func (p *Payer) Bytes() int64 { return p.bytes.Load() }
+
+// pay charges for a client and for receipts, or gives that back.
+func (p *Payer) pay(n int64) {
+	if p != nil && n != 0 {
+		p.bytes.Add(n)
+	}
+}
+
+// worthOfReceipts is what receipts, and the results that they are of, are charged.
+func worthOfReceipts(all []receipt) (n int64) {
+	for i := range all {
+		n += receiptBytes + int64(all[i].bytes)
+	}
+	return n
 }
 
 var errAnswered = errors.New("the operation was answered before, and its client knows: it is not run again")
 
-func (cs *clients) of(id uint64) *client {
+// of finds a client. Who is not known yet is the payer's.
+func (cs *clients) of(id uint64, payer *Payer) *client {
 	if c, ok := cs.byID.Load(id); ok {
 		return c.(*client)
 	}
-	c, _ := cs.byID.LoadOrStore(id, &client{})
+	c, known := cs.byID.LoadOrStore(id, &client{payer: payer})
+	if !known {
+		payer.pay(clientBytes)
+	}
 	return c.(*client)
 }
 
 // heard gives a client that is remembered until some time, with its lock held.
-func (cs *clients) heard(id uint64, until int64) *client {
+func (cs *clients) heard(id uint64, until int64, payer *Payer) *client {
 	for {
-		c := cs.of(id)
+		c := cs.of(id, payer)
 		c.mu.Lock()
 		if !c.gone {
 			c.until.Store(until)
@@ -68,14 +102,23 @@ func (cs *clients) isAnswered(id OpID) bool {
 }
 
 // note notes that the result of an operation is kept until some time.
-func (cs *clients) note(id OpID, place record.Place, now, until int64) {
-	c := cs.heard(id.Client, until)
+func (cs *clients) note(id OpID, r receipt, now int64, payer *Payer) {
+	c := cs.heard(id.Client, r.until, payer)
 	defer c.mu.Unlock()
+	c.expire(now)
+	c.run = append(c.run, r)
+	c.payer.pay(receiptBytes + int64(r.bytes))
+}
+
+// expire drops receipts of results that went by time: of a client that never tells what arrived. The caller holds
+// the lock.
+func (c *client) expire(now int64) {
 	over := 0
 	for over < len(c.run) && c.run[over].until <= now {
-		over++ // Of a client that never tells what arrived.
+		over++
 	}
-	c.run = append(c.run[over:], receipt{id.Seq, place, until})
+	c.payer.pay(-worthOfReceipts(c.run[:over]))
+	c.run = c.run[over:]
 }
 
 // take takes the receipts below a sequence, as far as they are the oldest.
@@ -88,6 +131,7 @@ func (c *client) take(below uint64) []receipt {
 	}
 	taken := c.run[:n:n]
 	c.run = c.run[n:]
+	c.payer.pay(-worthOfReceipts(taken))
 	return taken
 }
 
@@ -126,15 +170,25 @@ func (cs *clients) kept(ranges []Range, now int64) (all []keptResult) {
 // next owner must be told what it has run.
 func (cs *clients) sweep(now int64) {
 	cs.byID.Range(func(id, one any) bool {
-		if c := one.(*client); c.until.Load() <= now {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			if c.gone = c.until.Load() <= now; c.gone {
-				cs.byID.CompareAndDelete(id, one)
-			}
+		c := one.(*client)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.expire(now)
+		if c.gone = c.until.Load() <= now; c.gone && cs.byID.CompareAndDelete(id, one) {
+			c.payer.pay(-clientBytes - worthOfReceipts(c.run))
+			c.run = nil
 		}
 		return true
 	})
+}
+
+// PaidBy says who is charged for what is kept of operations from now on; nil: nobody.
+func (ss *Session) PaidBy(p *Payer) { ss.payer = p }
+
+// Heard tells whether something is kept of a client.
+func (ss *Session) Heard(id uint64) bool {
+	_, ok := ss.st.clients.byID.Load(id)
+	return ok
 }
 
 // Answered says that a client has the answers of all its operations with sequences
@@ -146,7 +200,7 @@ func (ss *Session) Answered(id, below uint64) {
 	if c, ok := ss.st.clients.byID.Load(id); ok && below <= c.(*client).answered.Load() {
 		return
 	}
-	c := ss.st.clients.heard(id, ss.now+2*ss.st.opts.KeepResults.Milliseconds())
+	c := ss.st.clients.heard(id, ss.now+2*ss.st.opts.KeepResults.Milliseconds(), ss.payer)
 	c.mu.Unlock()
 	for was := c.answered.Load(); was < below && !c.answered.CompareAndSwap(was, below); was = c.answered.Load() {
 	}

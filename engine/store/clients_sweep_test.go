@@ -15,10 +15,45 @@ func TestAClientThatIsHeardOfWhileItIsForgottenIsRemembered(t *testing.T) {
 		for range 2 {
 			both.Go(func() { cs.sweep(now) })
 		}
-		cs.note(OpID{1, 1}, 0, now, until)
+		cs.note(OpID{1, 1}, receipt{seq: 1, until: until}, now, nil)
 		both.Wait()
 		if kept := cs.kept(whole, now); len(kept) != 1 {
 			t.Fatalf("round %d: %d operations are known", round, len(kept))
 		}
 	}
+}
+
+// Whoever is charged for results gets it all back: when they are confirmed, when their time is over, and with the client.
+func TestWhatIsKeptOfClientsIsPaidForAndGivenBack(t *testing.T) {
+	const each = 100
+	worth := func(clients, receipts int64) int64 { return clients*clientBytes + receipts*(receiptBytes+each) }
+	var cs clients
+	var anna, bert Payer
+	note := func(who *Payer, client, seq uint64, now int64) {
+		cs.note(OpID{client, seq}, receipt{seq: seq, until: now + 10, bytes: each}, now, who)
+	}
+	paid := func(when string, a, b int64) {
+		t.Helper()
+		if anna.Bytes() != a || bert.Bytes() != b {
+			t.Errorf("%s: %d and %d bytes, want %d and %d", when, anna.Bytes(), bert.Bytes(), a, b)
+		}
+	}
+	for seq := range uint64(5) {
+		note(&anna, 1, seq, 0)
+	}
+	note(&anna, 2, 0, 0)
+	note(&bert, 3, 0, 5)
+	note(nil, 4, 0, 0)
+	paid("after 7 operations", worth(2, 6), worth(1, 1))
+	cs.of(1, nil).take(3)
+	paid("after 3 were confirmed", worth(2, 3), worth(1, 1))
+	note(&anna, 1, 5, 12)
+	paid("after those before were over", worth(2, 2), worth(1, 1))
+	cs.of(1, nil).until.Store(100)
+	cs.sweep(12)
+	paid("after the second client was forgotten", worth(1, 1), worth(1, 1))
+	cs.sweep(30)
+	paid("after the last result was over", worth(1, 0), 0)
+	cs.sweep(100)
+	paid("after all", 0, 0)
 }

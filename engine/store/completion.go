@@ -102,8 +102,9 @@ func (ss *Session) Complete(op *Key, result []byte) Status {
 	}
 	st := ss.txnPut(op, Write{Value: result, ExpireAt: until})
 	if st == OK {
-		ss.tx.find(op).e.Type = record.TypeCompletion
-		ss.st.clients.note(id, objectOf(op.Bytes), ss.now, until)
+		e := &ss.tx.find(op).e
+		e.Type = record.TypeCompletion
+		ss.st.clients.note(id, receipt{id.Seq, objectOf(op.Bytes), until, uint32(e.size(op))}, ss.now, ss.payer)
 	}
 	return st
 }

@@ -85,12 +85,23 @@ const randomTries = 64
 
 // RandomKey appends a random key of the database to dst.
 func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
+	for next := uint64(0); ; {
+		key, from, st := ss.RandomKeyFrom(db, next, dst)
+		if next = from; next == 0 {
+			return key, st
+		}
+	}
+}
+
+// RandomKeyFrom is RandomKey in steps: a database may be small among large ones, and to find one of its keys takes long.
+// next is not 0 if nothing was found yet, for the next call; the first one's is 0.
+func (ss *Session) RandomKeyFrom(db int, cursor uint64, dst []byte) (key []byte, next uint64, st Status) {
 	t := ss.st.tables.of(db)
 	if keys, _ := t.sum(); keys == 0 {
 		if ss.st.arriving.any() && ss.arrives(wholeRange) {
-			return dst, Cold
+			return dst, 0, Cold
 		}
-		return dst, NotFound
+		return dst, 0, NotFound
 	}
 	cold := false
 	for range randomTries {
@@ -100,33 +111,38 @@ func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
 		}
 		switch _, key, st := ss.visit(t, &pr); st {
 		case OK:
-			return append(dst, key...), OK
+			return append(dst, key...), 0, OK
 		case Cold:
 			cold = true
 		}
 	}
 	if cold {
-		return dst, Cold
+		return dst, 0, Cold
 	}
-	return ss.firstKey(db, dst)
+	return ss.firstKey(db, cursor, dst)
 }
 
-// firstKey finds some key, for a database that is small among large ones.
-func (ss *Session) firstKey(db int, dst []byte) ([]byte, Status) {
+// firstKeySteps is how often a step of firstKey scans, some buckets each.
+const firstKeySteps = 64
+
+// firstKey finds some key, for a database that is small among large ones, or where to go on.
+func (ss *Session) firstKey(db int, cursor uint64, dst []byte) (key []byte, next uint64, st Status) {
 	found := false
-	for cursor := uint64(0); ; {
+	for range firstKeySteps {
 		next, st := ss.Scan(db, cursor, 1, func(key []byte, _ *View) {
 			if !found {
 				dst, found = append(dst, key...), true
 			}
 		})
-		if found || st == Cold {
-			return dst, st
+		switch {
+		case found || st == Cold:
+			return dst, 0, st
+		case next == 0:
+			return dst, 0, NotFound
 		}
-		if cursor = next; cursor == 0 {
-			return dst, NotFound
-		}
+		cursor = next
 	}
+	return dst, cursor, NotFound
 }
 
 // Usage tells how many bytes a record takes, its share of the index included.

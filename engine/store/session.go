@@ -26,8 +26,9 @@ type Session struct {
 	head   *hlog.Head
 	now    int64
 	err    error
-	usual  int  // bytes of the last record that a batch read
-	old    View // what RMW shows; here, so that it need not be allocated
+	payer  *Payer // for what is kept of operations
+	usual  int    // bytes of the last record that a batch read
+	old    View   // what RMW shows; here, so that it need not be allocated
 
 	arena      arena          // copies that views point to, until End
 	need       record.BatchID // must be durable before replies go out; see Ticket

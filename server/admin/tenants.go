@@ -22,6 +22,7 @@ var tenantMetrics = []struct {
 	read func(u *tenant.Usage) int64
 }{
 	{ofTenant("bytes", "Bytes that the tenant's records take."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Bytes }},
+	{ofTenant("result_bytes", "Bytes of what is kept of operations of the tenant's clients, so that they run once."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Results }},
 	{ofTenant("keys", "Keys of the tenant."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Keys }},
 	{ofTenant("connections", "Connections of the tenant, native sessions among them."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Connections }},
 	{ofTenant("waiting", "Operations of the tenant that wait for a disk or another node."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Waiting }},

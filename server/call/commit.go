@@ -84,7 +84,7 @@ func (c *commit) keep(response []byte) error {
 	return c.run(&extension.Changes{Response: response})
 }
 
-// room asks whether the tenant has some for what is not a deletion.
+// room asks whether the tenant has some for what is not a deletion, and for the response if it is kept.
 func (c *commit) room(writes []extension.Write) error {
 	if c.req.Account == nil {
 		return nil
@@ -93,6 +93,9 @@ func (c *commit) room(writes []extension.Write) error {
 		if !writes[i].Delete {
 			return c.req.Account.Room()
 		}
+	}
+	if c.req.Once {
+		return c.req.Account.Keep()
 	}
 	return nil
 }

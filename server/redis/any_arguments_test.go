@@ -30,7 +30,10 @@ func TestEveryCommandAnswersOnceToAnyArguments(t *testing.T) {
 				continue
 			}
 			b.c.conn.reply = replyOn
-			b.run(args)
+			if b.run(args) == later { // No loop is there to run it again.
+				b.c.conn.resume = resumption{}
+				continue
+			}
 			if silent := cmd.name == "client" && b.c.conn.reply != replyOn; silent {
 				continue
 			}

@@ -93,9 +93,11 @@ func (l *loop) flushBatch() {
 		op := &b.ops[i]
 		op.c.net.pending--
 		if op.c.net.parked || op.c.net.closed {
+			op.c.refund(1)
 			continue // Behind a command that waits: it will be run again.
 		}
 		if op.c.unsent() > replySliceBytes {
+			op.c.setAside()
 			l.slice(op.c, op.pos)
 			continue
 		}
@@ -152,6 +154,7 @@ func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
 	case st == store.OK && v.Kind == record.KindString:
 		out.Bulk(v.Value)
 		op.c.net.bulky = len(v.Value) > bulkyBytes
+		l.oweReply(op.c, len(v.Value))
 	case st == store.OK:
 		refusal = errWrongType
 	case st == store.NotFound:

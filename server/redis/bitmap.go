@@ -55,7 +55,7 @@ func (c *call) bitOffset(i int, width uint) (uint64, bool) {
 	}
 	n, ok := parseInt(arg)
 	n *= scale
-	if !ok || n < 0 || n>>3 >= c.srv.settings.maxBulkBytes.Load() {
+	if !ok || n < 0 || n>>3 >= c.conn.maxBulk() {
 		c.out.Error("ERR bit offset is not an integer or out of range")
 		return 0, false
 	}

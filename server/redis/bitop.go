@@ -18,10 +18,10 @@ func bitop(c *call) verdict {
 // nothing comes of them.
 func (c *call) storeBits(op bitOperation, keys []store.Key) verdict {
 	target, sources := &keys[0], make([][]byte, 0, len(keys)-1)
-	length, wrongType := 0, false
+	length, total, wrongType := 0, 0, false
 	st := c.readEach(keys[1:], func(v store.View, found bool) {
 		wrongType = wrongType || found && !isString(v)
-		length = max(length, len(v.Value))
+		length, total = max(length, len(v.Value)), total+len(v.Value)
 		sources = append(sources, v.Value)
 	})
 	switch {
@@ -29,6 +29,8 @@ func (c *call) storeBits(op bitOperation, keys []store.Key) verdict {
 		return c.stopped(st)
 	case wrongType:
 		return c.fail(errWrongType)
+	case c.overReply(total):
+		return c.fail(errSources)
 	case length == 0:
 		st = c.ss.Delete(target, nil)
 	default:

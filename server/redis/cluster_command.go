@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -239,11 +240,11 @@ func clusterCountkeysinslot(c *call) verdict {
 	if !ok {
 		return c.fail("ERR Invalid slot")
 	}
-	n, st := c.keysOfSlot(slot, -1)
-	if st != store.OK {
-		return c.stopped(st)
+	found, v := c.walkSlot(slot, math.MaxInt, func(l *keyList, _ []byte) { l.n++ })
+	if found != nil {
+		return c.int(int64(found.n))
 	}
-	return c.int(int64(n))
+	return v
 }
 
 // clusterGetkeysinslot lists keys for those who want to move them. There are none in a slot
@@ -257,32 +258,21 @@ func clusterGetkeysinslot(c *call) verdict {
 	if c.srv.books.slots.migratingTo(slot) != "" {
 		most = 0
 	}
-	if _, st := c.keysOfSlot(slot, int(min(most, mostScanned))); st != store.OK {
-		return c.stopped(st)
+	found, v := c.walkSlot(slot, int(min(most, mostScanned)), (*keyList).add)
+	if found != nil {
+		found.answer(c.out)
 	}
-	c.scratch.list.answer(c.out)
-	return done
+	return v
 }
 
-// keysOfSlot counts a slot's keys that are served here, and lists them, up to
-// most of them unless that is negative.
-func (c *call) keysOfSlot(slot uint16, most int) (n int, _ store.Status) {
-	list, g := &c.scratch.list, view.SlotsRange(slot, slot)
-	list.reset()
-	for cursor := uint64(0); ; {
-		next, st := c.ss.ScanRange(c.db, g.First, g.Last, cursor, keysStep, func(key []byte, _ *store.View) {
-			if !c.owns(key) || most >= 0 && n >= most {
-				return
-			}
-			n++
-			if most >= 0 {
-				list.add(key)
-			}
-		})
-		if cursor = next; st != store.OK || cursor == 0 || most >= 0 && n >= most {
-			return n, st
+// walkSlot shows a slot's keys that are served here to add, until it has most of them; see walk.
+func (c *call) walkSlot(slot uint16, most int, add func(l *keyList, key []byte)) (found *keyList, v verdict) {
+	g := view.SlotsRange(slot, slot)
+	return c.walk(g.First, g.Last, most, func(l *keyList, key []byte, _ *store.View) {
+		if c.owns(key) {
+			add(l, key)
 		}
-	}
+	})
 }
 
 // owns tells whether a key that a scan found is this node's: others may lie in

@@ -33,7 +33,13 @@ func TestRandomCommandsOnColdKeysAnswerAsRedisDoes(t *testing.T) {
 
 func coldReads(t *testing.T, addr string) int {
 	t.Helper()
-	r, err := dialRaw(t, addr).do("info", "ostro")
+	return coldReadsBy(t, dialRaw(t, addr))
+}
+
+// coldReadsBy asks as a client that may know.
+func coldReadsBy(t *testing.T, c *rawClient) int {
+	t.Helper()
+	r, err := c.do("info", "ostro")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,7 @@ type conn struct {
 	shelf         *library.Shelf // what its tenant has installed; nil: nobody has asked yet
 	settled       [2]int64       // bytes in and out that its tenant was charged for
 	waiting       bool           // its command waits, and its tenant was told
+	paid          bool           // its next command was put aside, and its tenant has paid for it
 	authenticated bool
 	reply         replyMode
 	inner         bool // another node's: nothing is forwarded for it
@@ -84,7 +85,18 @@ type multiState struct {
 	active bool // between MULTI and EXEC or DISCARD
 	dirty  bool // a command could not be queued: EXEC aborts
 	queue  []queued
+	bytes  int // that it takes, about
 	watch  []watched
+	keys   map[watchedKey]struct{} // of watch, once they are many
+}
+
+// queuedBytes is what a queued command takes beside its arguments, about.
+const queuedBytes = 128
+
+// watchedKey is which key is watched.
+type watchedKey struct {
+	db  int
+	key string
 }
 
 // queued is a command that waits for EXEC. It owns copies of its arguments.

@@ -19,7 +19,7 @@ func (l *loop) command(c *conn, pos, size int) bool {
 	args := l.parser.Args
 	cmd := lookup(args[0])
 	if c.account() != nil {
-		c.net.refusal = l.charge(c, cmd, args)
+		c.net.refusal = l.charge(c, cmd, args, size)
 	}
 	if l.batchable(c, cmd, args, size) {
 		return l.enbatch(c, cmd, args, pos, size)
@@ -30,12 +30,14 @@ func (l *loop) command(c *conn, pos, size int) bool {
 // single runs a command that does not wait in the batch.
 func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool {
 	if c.net.flying && l.mustLand(c, cmd) {
+		c.setAside()
 		l.blockOnFlight(c, pos)
 		return false
 	}
 	if c.net.pending > 0 {
 		l.flushBatch() // replies keep their order
 		if c.net.parked {
+			c.refundCommand(cmd, args)
 			return false
 		}
 		l.call.conn, l.call.out = c, &c.out
@@ -53,11 +55,13 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 		c.dropTask() // The refusal is written.
 	case l.routing != nil && !l.gate(c, cmd, args, pos):
 		if c.net.parked {
+			c.setAside()
 			return false
 		}
 	case c.multi.active && cmd.flags&flagDirect == 0:
-		c.enqueueMulti(cmd, args)
+		l.enqueueMulti(c, cmd, args)
 	case l.pause.until != 0 && l.postpones(c, cmd):
+		c.setAside()
 		l.postpone(c, pos)
 		return false
 	default:
@@ -66,14 +70,14 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 			c.out.Truncate(start)
 			if refusal := c.mayWait(); refusal != "" {
 				l.sess.TakeFetch() // Nobody waits for it.
-				c.dropTask()
-				c.out.Error(refusal)
+				l.mayNotWait(c, refusal)
 				break
 			}
 			l.parkCommand(c, pos)
 			return false
 		case later:
 			c.out.Truncate(start)
+			c.setAside()
 			l.setInput(c, c.net.window[pos:])
 			c.net.parked = true
 			return false
@@ -89,6 +93,16 @@ func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool 
 		l.tuck(c, start)
 	}
 	return true
+}
+
+// mayNotWait answers a command that would have to wait, and may not.
+func (l *loop) mayNotWait(c *conn, refusal string) {
+	if c.resume.exec.next > 0 {
+		c.closing = true // A part has run and the rest cannot: there is no true answer.
+		return
+	}
+	c.giveUp()
+	c.out.Error(refusal)
 }
 
 // plain reports that commands run at once and are answered.
@@ -149,6 +163,7 @@ func (l *loop) invoke(c *conn, cmd *command, args [][]byte, size int) verdict {
 	}
 	l.tally.ran(cmd)
 	c.net.bulky = c.out.Len()-start > bulkyBytes
+	l.oweReply(c, c.out.Len()-start)
 	if c.out.Len() > start && c.out.Bytes()[start] == '-' {
 		l.tally.failed(cmd, c.out.Bytes()[start+1:])
 	}
@@ -173,10 +188,18 @@ func (l *loop) timed(cmd *command) verdict {
 }
 
 // enqueueMulti copies a command for EXEC.
-func (c *conn) enqueueMulti(cmd *command, args [][]byte) {
+func (l *loop) enqueueMulti(c *conn, cmd *command, args [][]byte) {
 	total := 0
 	for _, a := range args {
 		total += len(a)
+	}
+	if c.multi.bytes += total + queuedBytes; c.multi.bytes > tenantQueueBytes && c.account() != nil {
+		c.multi.dirty = true
+		clear(c.multi.queue)
+		c.multi.queue = c.multi.queue[:0]
+		c.out.Error(errQueueBytes)
+		l.tally.refused(cmd, errQueueBytes)
+		return
 	}
 	bytes := make([]byte, 0, total)
 	copies := make([][]byte, len(args))

@@ -7,6 +7,17 @@ type errand struct {
 	err   error
 }
 
+// resumeNext has the handler run again in one of the next rounds, after others had their turn: for work in slices.
+func (c *call) resumeNext() verdict {
+	cn, loop := c.conn, c.conn.loop.Load()
+	loop.post(message{run: func() {
+		if !cn.net.closed {
+			loop.unpark(cn)
+		}
+	}})
+	return later
+}
+
 // await has begin start an errand when the handler first runs, and tells how it went when it
 // runs again. begin's argument is called once, from any goroutine. over is false while the
 // errand is under way: the handler returns later.

@@ -156,6 +156,10 @@ func (c *call) runQueued(q queued) verdict {
 	c.cmd, c.args, c.db = q.cmd, q.args, c.conn.db
 	mark := c.out.Len()
 	v := q.cmd.run(c)
+	if v == done && c.overReply(c.out.Len()) {
+		c.out.Truncate(mark)
+		c.out.Error(errReplyValues)
+	}
 	if l := c.conn.loop.Load(); v == done && l != nil {
 		l.tally.ran(q.cmd)
 		if reply := c.out.Bytes()[mark:]; len(reply) > 0 && reply[0] == '-' {

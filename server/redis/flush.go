@@ -3,25 +3,28 @@ package redis
 // flushdb and flushall take ASYNC and SYNC for compatibility: emptying a database
 // is instant either way, and its memory comes back in the background.
 func flushdb(c *call) verdict {
-	return c.flush(c.db, func() error { return c.srv.store.Truncate(c.db) })
+	st, db := c.srv.store, c.db
+	return c.flush(db, func() error { return st.Truncate(db) })
 }
 
 func flushall(c *call) verdict {
 	if c.conn.account() != nil {
-		return c.flush(c.conn.firstDB, c.emptyTenant)
+		return c.flush(c.conn.firstDB, c.emptyTenant())
 	}
 	return c.flush(-1, c.srv.store.TruncateAll)
 }
 
 // emptyTenant empties all databases of a tenant. In a cluster it has but one.
-func (c *call) emptyTenant() error {
-	for n := range c.conn.databases {
-		db, _ := c.conn.database(n)
-		if err := c.srv.store.Truncate(db); err != nil {
-			return err
+func (c *call) emptyTenant() func() error {
+	st, first, databases := c.srv.store, c.conn.firstDB, c.conn.databases
+	return func() error {
+		for n := range databases {
+			if err := st.Truncate(first + n); err != nil {
+				return err
+			}
 		}
+		return nil
 	}
-	return nil
 }
 
 func (c *call) flush(db int, empty func() error) verdict {
@@ -31,7 +34,16 @@ func (c *call) flush(db int, empty func() error) verdict {
 	if c.routing != nil {
 		return c.flushLater(db)
 	}
-	return c.okUnless(empty())
+	return c.changeDatabases(empty)
+}
+
+// changeDatabases runs f in the background, for the map of databases is synced to disk, and others need not wait for that.
+func (c *call) changeDatabases(f func() error) verdict {
+	over, err := c.await(func(finished func(error)) { go func() { finished(f()) }() })
+	if !over {
+		return later
+	}
+	return c.okUnless(err)
 }
 
 // flushLater empties a database key by key, as heirs must hear of each; -1 is all
@@ -64,7 +76,8 @@ func swapdb(c *call) verdict {
 	if first == second {
 		return c.ok()
 	}
-	return c.okUnless(c.srv.store.Swap(a, b))
+	st := c.srv.store
+	return c.changeDatabases(func() error { return st.Swap(a, b) })
 }
 
 // okUnless answers +OK, or what went wrong.

@@ -31,6 +31,10 @@ func newBench(tb testing.TB) *bench {
 		}
 	})
 	cn := &conn{srv: srv, authenticated: true, databases: srv.cfg.Databases}
+	ended := &loop{srv: srv}
+	ended.tally.init()
+	ended.inbox.closed = true
+	cn.loop.Store(ended)
 	return &bench{call{srv: srv, conn: cn, ss: ss, out: &cn.out, now: 1}}
 }
 
@@ -40,13 +44,14 @@ func (b *bench) do(args [][]byte) string {
 	return string(b.c.out.Bytes())
 }
 
-func (b *bench) run(args [][]byte) {
+func (b *bench) run(args [][]byte) verdict {
 	c := &b.c
 	c.out.Truncate(0)
 	c.cmd, c.args, c.db = lookup(args[0]), args, c.conn.db
 	c.ss.Begin()
-	c.cmd.run(c)
+	v := c.cmd.run(c)
 	c.ss.End()
+	return v
 }
 
 func words(line string) (args [][]byte) {

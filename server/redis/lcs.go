@@ -9,7 +9,7 @@ type lcsTable struct {
 
 // lcsTableBytes is what the table of two strings takes.
 func lcsTableBytes(a, b []byte) int64 {
-	return int64(len(a)+1) * int64(len(b)+1) * 4
+	return lcsCells(a, b) * 4
 }
 
 func newLCSTable(a, b []byte) *lcsTable {
@@ -32,6 +32,26 @@ func newLCSTable(a, b []byte) *lcsTable {
 func (t *lcsTable) at(i, j int) uint32 { return t.lengths[i*(len(t.b)+1)+j] }
 
 func (t *lcsTable) length() int { return int(t.at(len(t.a), len(t.b))) }
+
+// lcsCells is how many lengths the table of two strings has.
+func lcsCells(a, b []byte) int64 { return int64(len(a)+1) * int64(len(b)+1) }
+
+// lcsResult is what LCS has found: the length, and if they were asked for the bytes and their runs.
+type lcsResult struct {
+	length int
+	common []byte
+	runs   []lcsMatch
+}
+
+// solveLCS finds the longest common subsequence.
+func solveLCS(a, b []byte, onlyLength bool) lcsResult {
+	t := newLCSTable(a, b)
+	r := lcsResult{length: t.length()}
+	if !onlyLength {
+		r.common, r.runs = t.walk()
+	}
+	return r
+}
 
 // lcsMatch is a run of bytes common to both strings: where it begins in each,
 // and how long it is.

@@ -1,6 +1,12 @@
 package redis
 
-import "github.com/ostrodb/ostro/engine/store"
+import (
+	"bytes"
+
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/background"
+	"github.com/ostrodb/ostro/tenant"
+)
 
 // lcsOptions are what LCS was asked for.
 type lcsOptions struct {
@@ -8,7 +14,14 @@ type lcsOptions struct {
 	shortest                    int64 // runs below this are not shown
 }
 
+// lcsInline is how large a table is made between other commands. A larger one is in the background, one after the other.
+const lcsInline = 1 << 16
+
 func lcs(c *call) verdict {
+	if c.conn.resume.errand != nil {
+		o, _ := c.lcsOptions() // They were read before.
+		return c.lcsLater(nil, nil, o)
+	}
 	var values [2][]byte
 	n, wrongType := 0, false
 	keys := append(c.scratch.keys[:0], c.key(1), c.key(2))
@@ -28,10 +41,39 @@ func lcs(c *call) verdict {
 		return done
 	}
 	a, b := values[0], values[1]
-	if lcsTableBytes(a, b) > c.srv.settings.maxBulkBytes.Load() {
+	small, isTenant := lcsCells(a, b) <= lcsInline, c.conn.account() != nil
+	switch {
+	case lcsTableBytes(a, b) > c.srv.settings.maxBulkBytes.Load():
 		return c.fail("ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len")
+	case isTenant && lcsTableBytes(a, b) > tenant.MaxReplyBytes:
+		return c.fail(errLCSBytes)
+	case !small && !c.conn.multi.active:
+		if refusal := c.conn.mayWait(); refusal != "" {
+			return c.fail(refusal)
+		}
+		c.owe(int(lcsCells(a, b) / lcsInline))
+		return c.lcsLater(bytes.Clone(a), bytes.Clone(b), o)
+	case !small && isTenant:
+		return c.fail(errLCSMulti)
 	}
-	c.answerLCS(newLCSTable(a, b), o)
+	c.answerLCS(solveLCS(a, b, o.length), o)
+	return done
+}
+
+// lcsLater finds it in the background, one at a time and behind those who serve: it takes memory and time.
+func (c *call) lcsLater(a, b []byte, o lcsOptions) verdict {
+	srv := c.srv
+	value, over, _ := c.awaitValue(func(finished func(any, error)) {
+		go func() {
+			srv.slow.Lock()
+			defer srv.slow.Unlock()
+			background.Modestly(func() { finished(solveLCS(a, b, o.length), nil) })
+		}()
+	})
+	if !over {
+		return later
+	}
+	c.answerLCS(value.(lcsResult), o)
 	return done
 }
 
@@ -62,18 +104,17 @@ func (c *call) lcsOptions() (o lcsOptions, ok bool) {
 	return o, true
 }
 
-func (c *call) answerLCS(t *lcsTable, o lcsOptions) {
+func (c *call) answerLCS(found lcsResult, o lcsOptions) {
 	if o.length {
-		c.out.Int(int64(t.length()))
+		c.out.Int(int64(found.length))
 		return
 	}
-	common, runs := t.walk()
 	if !o.indexes {
-		c.out.Bulk(common)
+		c.out.Bulk(found.common)
 		return
 	}
-	shown := runs[:0]
-	for _, r := range runs {
+	shown := found.runs[:0]
+	for _, r := range found.runs {
 		if int64(r.length) >= o.shortest {
 			shown = append(shown, r)
 		}
@@ -85,7 +126,7 @@ func (c *call) answerLCS(t *lcsTable, o lcsOptions) {
 		c.answerLCSMatch(r, o.withLength)
 	}
 	c.out.BulkString("len")
-	c.out.Int(int64(t.length()))
+	c.out.Int(int64(found.length))
 }
 
 func (c *call) answerLCSMatch(m lcsMatch, withLength bool) {

@@ -103,7 +103,7 @@ func (l *loop) execute(c *conn, input []byte, own bool) {
 // commands runs commands until the input ends, is broken, or the connection
 // may not go on. It returns how much of the input is done with.
 func (l *loop) commands(c *conn, input []byte) int {
-	l.parser.MaxBulk = l.srv.settings.maxBulkBytes.Load()
+	l.parser.MaxBulk = c.maxArg()
 	l.parser.Unauthenticated = !c.authenticated && l.srv.authRequired()
 	l.call.conn, l.call.out = c, &c.out
 	l.ahead.end = 0
@@ -163,7 +163,7 @@ func (l *loop) dropInput(c *conn) {
 // checkQuery closes a client that sends more than it may.
 func (l *loop) checkQuery(c *conn) {
 	c.queryBytes.Store(int64(len(c.net.in)))
-	if int64(len(c.net.in)) > l.srv.settings.maxQueryBytes.Load() {
+	if int64(len(c.net.in)) > c.maxQuery() {
 		l.srv.totals.queryLimitClosed.Add(1)
 		l.srv.log.Warn("closing client that reached max query buffer length", "client", c.addr, "id", c.id, "bytes", len(c.net.in))
 		l.close(c)

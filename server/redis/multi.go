@@ -28,7 +28,7 @@ func discard(c *call) verdict {
 // endMulti forgets the transaction and everything watched.
 func (cn *conn) endMulti() {
 	m := &cn.multi
-	m.active, m.dirty = false, false
+	m.active, m.dirty, m.bytes = false, false, 0
 	clear(m.queue)
 	m.queue = m.queue[:0]
 	cn.unwatch()
@@ -39,7 +39,7 @@ func (cn *conn) endMulti() {
 func (cn *conn) unwatch() {
 	cn.unpin()
 	clear(cn.multi.watch)
-	cn.multi.watch = cn.multi.watch[:0]
+	cn.multi.watch, cn.multi.keys = cn.multi.watch[:0], nil
 }
 
 // watch stamps keys: EXEC compares the stamps with what it finds.
@@ -49,15 +49,18 @@ func watch(c *call) verdict {
 		return c.fail("ERR WATCH inside MULTI is not allowed")
 	}
 	keys, known := c.keysAt(1, 1), len(m.watch)
+	if known+len(keys) > tenantWatches && c.conn.account() != nil {
+		return c.fail(errWatches)
+	}
 	i := 0
 	st := c.readEach(keys, func(v store.View, found bool) {
 		if !m.watches(c.db, keys[i].Bytes) {
-			m.watch = append(m.watch, c.watched(keys[i].Bytes, v))
+			m.add(c.watched(keys[i].Bytes, v))
 		}
 		i++
 	})
 	if st != store.OK {
-		m.watch = m.watch[:known]
+		m.watch, m.keys = m.watch[:known], nil
 		return c.stopped(st)
 	}
 	return c.ok()
@@ -70,7 +73,28 @@ func (c *call) watched(key []byte, v store.View) watched {
 	return watched{db: c.db, key: c.ss.Key(c.db, bytes.Clone(key)), view: v}
 }
 
+// manyWatched is from how many keys on it does not pay to look at them all.
+const manyWatched = 32
+
+// add notes a key that is not watched yet.
+func (m *multiState) add(w watched) {
+	m.watch = append(m.watch, w)
+	if m.keys != nil {
+		m.keys[watchedKey{w.db, string(w.key.Bytes)}] = struct{}{}
+	}
+}
+
 func (m *multiState) watches(db int, key []byte) bool {
+	if len(m.watch) >= manyWatched {
+		if m.keys == nil {
+			m.keys = make(map[watchedKey]struct{}, 2*len(m.watch))
+			for i := range m.watch {
+				m.keys[watchedKey{m.watch[i].db, string(m.watch[i].key.Bytes)}] = struct{}{}
+			}
+		}
+		_, is := m.keys[watchedKey{db, string(key)}]
+		return is
+	}
 	return slices.ContainsFunc(m.watch, func(w watched) bool {
 		return w.db == db && bytes.Equal(w.key.Bytes, key)
 	})

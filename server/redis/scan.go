@@ -1,8 +1,10 @@
 package redis
 
 import (
+	"math"
 	"strconv"
 
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/wire/resp"
 )
@@ -78,7 +80,11 @@ func (c *call) scanSome(cursor uint64, count int, filter *scanFilter) (next uint
 	if n, _ := c.srv.store.Count(c.db); n == 0 {
 		return 0, store.OK
 	}
-	for patience := emptyScanned + scanPatience*count; ; patience -= count {
+	patience := emptyScanned + scanPatience*count
+	if c.conn.account() != nil {
+		patience = min(patience, tenantScanned)
+	}
+	for looked := 0; ; patience -= scanBuckets + count {
 		var st store.Status
 		cursor, st = c.ss.Scan(c.db, cursor, count, func(key []byte, v *store.View) {
 			seen++
@@ -86,7 +92,9 @@ func (c *call) scanSome(cursor uint64, count int, filter *scanFilter) (next uint
 				list.add(key)
 			}
 		})
+		looked += scanBuckets + count
 		if st != store.OK || cursor == 0 || seen >= count || patience <= 0 {
+			c.owe(looked / keysStep)
 			return cursor, st
 		}
 	}
@@ -108,6 +116,9 @@ func (c *call) scanOptions() (f scanFilter, count int, ok bool) {
 				return f, 0, false
 			}
 			count = int(min(n, mostScanned))
+			if c.conn.account() != nil {
+				count = min(count, keysStep)
+			}
 		case hasValue && c.is(i, "match"):
 			f.match(c.args[i+1])
 		case hasValue && c.is(i, "type"):
@@ -121,11 +132,13 @@ func (c *call) scanOptions() (f scanFilter, count int, ok bool) {
 }
 
 const (
+	scanBuckets  = 16      // buckets that the store looks at, at most, and one more for every key asked for
 	emptyScanned = 1 << 13 // buckets that one SCAN looks at while it finds nothing
 	scanPatience = 64      // and so many more for every key asked for
 
+	tenantScanned = 1 << 14 // buckets that one SCAN of a tenant looks at
+
 	mostScanned = 1 << 16 // keys that one SCAN looks at; they must fit into memory at once
-	keysStep    = 1 << 10 // keys that KEYS looks at between two chances to wait for cold ones
 )
 
 // parseCursor reads a cursor as C's strtoul does: a sign may stand before it, and
@@ -146,63 +159,97 @@ func parseCursor(b []byte) (uint64, bool) {
 	return n, ok
 }
 
-// keysProgress is how far KEYS came. It may look at far more keys than fit into
-// memory, so it must not begin again whenever some are cold.
+// keysProgress is how far a command came that goes through a database. It may look at
+// far more keys than fit into memory, so it must not begin again whenever some are
+// cold; and it takes long, so it makes way for others again and again.
 type keysProgress struct {
-	under  bool // a KEYS waits for cold keys
+	under  bool // the command has begun
 	cursor uint64
 	found  keyList
 }
 
-func keys(c *call) verdict {
+const (
+	keysStep  = 1 << 10 // keys that are looked at between two chances to wait for cold ones
+	keysSteps = 2       // and so many steps before others have their turn
+)
+
+// walk shows the keys of a range of places to add, in as many runs of its handler as it
+// takes, until add has most of them. found is nil until then: the handler returns v.
+func (c *call) walk(from, to record.Place, most int, add func(l *keyList, key []byte, v *store.View)) (found *keyList, v verdict) {
 	p := &c.conn.resume.keys
 	if !p.under {
-		p.cursor = 0
-		p.found.reset()
+		*p = keysProgress{under: true}
 	}
-	filter := scanFilter{call: c}
-	filter.match(c.args[1])
-	for {
+	for range keysSteps {
 		kept, keptBytes := p.found.n, p.found.encoded.Len()
-		next, st := c.ss.Scan(c.db, p.cursor, keysStep, func(key []byte, v *store.View) {
-			if filter.matches(key, v) {
-				p.found.add(key)
+		next, st := c.ss.ScanRange(c.db, from, to, p.cursor, keysStep, func(key []byte, v *store.View) {
+			if p.found.n < most {
+				add(&p.found, key, v)
 			}
 		})
-		if p.under = st == store.Cold; st != store.OK {
+		switch {
+		case st == store.Cold:
 			p.found.n = kept
 			p.found.encoded.Truncate(keptBytes)
-			return c.stopped(st)
+			return nil, cold
+		case st != store.OK:
+			*p = keysProgress{}
+			return nil, c.stopped(st)
+		case c.overReply(p.found.encoded.Len()):
+			*p = keysProgress{}
+			return nil, c.fail(errReplyKeys)
 		}
-		if p.cursor = next; next == 0 {
-			break
+		c.owe(1)
+		if p.cursor = next; next == 0 || p.found.n >= most {
+			found := p.found
+			*p = keysProgress{}
+			return &found, done
 		}
 	}
-	p.found.answer(c.out)
-	*p = keysProgress{}
-	return done
+	return nil, c.resumeNext()
+}
+
+func keys(c *call) verdict {
+	filter := scanFilter{call: c}
+	filter.match(c.args[1])
+	found, v := c.walk(0, ^record.Place(0), math.MaxInt, func(l *keyList, key []byte, v *store.View) {
+		if filter.matches(key, v) {
+			l.add(key)
+		}
+	})
+	if found != nil {
+		found.answer(c.out)
+	}
+	return v
 }
 
 // randomTries is how many random keys are looked at for one that is this node's.
 const randomTries = 64
 
 func randomkey(c *call) verdict {
-	key, st := c.ss.RandomKey(c.db, c.scratch.value[:0])
-	for i := 0; st == store.OK && !c.owns(key); i++ {
-		if i == randomTries {
-			st = store.NotFound
-			break
+	p := &c.conn.resume.keys
+	if !p.under {
+		p.cursor = 0
+	}
+	for range randomTries {
+		key, next, st := c.ss.RandomKeyFrom(c.db, p.cursor, c.scratch.value[:0])
+		if p.under = next != 0; p.under {
+			p.cursor = next
+			c.owe(1)
+			return c.resumeNext()
 		}
-		key, st = c.ss.RandomKey(c.db, key[:0])
+		switch {
+		case st == store.OK && c.owns(key):
+			c.out.Bulk(key)
+			return done
+		case st == store.NotFound:
+			c.out.Null()
+			return done
+		case st != store.OK:
+			return c.stopped(st)
+		}
 	}
-	switch st {
-	case store.OK:
-		c.out.Bulk(key)
-	case store.NotFound:
-		c.out.Null()
-	default:
-		return c.stopped(st)
-	}
+	c.out.Null()
 	return done
 }
 

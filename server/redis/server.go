@@ -31,7 +31,8 @@ type Server struct {
 	clients               registry
 	totals                totals
 	pause                 pauseState
-	books                 books // what commands keep about the server as a whole
+	slow                  sync.Mutex // held by the one command that computes in the background
+	books                 books      // what commands keep about the server as a whole
 	calls                 *calls.Host
 	grounds, groundsAsked func() calls.Ground // what the node serves now
 

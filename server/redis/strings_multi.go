@@ -8,9 +8,16 @@ import (
 func mget(c *call) verdict {
 	mark := c.out.Len()
 	c.out.Array(len(c.args) - 1)
+	over := false
 	st := c.readEach(c.keysAt(1, 1), func(v store.View, found bool) {
-		c.bulkOrNull(v, found && isString(v))
+		if over = over || c.overReply(c.out.Len()-mark+len(v.Value)); !over {
+			c.bulkOrNull(v, found && isString(v))
+		}
 	})
+	if over && st == store.OK {
+		c.out.Truncate(mark)
+		return c.fail(errReplyValues)
+	}
 	if st != store.OK {
 		c.out.Truncate(mark)
 		return c.stopped(st)

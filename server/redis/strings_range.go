@@ -60,7 +60,7 @@ func (c *call) grown(value []byte, n int) []byte {
 }
 
 // fitsLimit reports whether a string of n bytes is allowed.
-func (c *call) fitsLimit(n int64) bool { return n <= c.srv.settings.maxBulkBytes.Load() }
+func (c *call) fitsLimit(n int64) bool { return n <= c.conn.maxBulk() }
 
 func getrange(c *call) verdict {
 	start, ok := c.intArg(2)

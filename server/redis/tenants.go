@@ -31,6 +31,7 @@ func (c *conn) become(a *tenant.Account) error {
 	c.endMulti()
 	c.share = nil
 	c.shelf = nil
+	c.paid = false
 	c.db, c.firstDB, c.databases = 0, 0, c.srv.cfg.Databases
 	if a != nil {
 		t := a.Tenant()
@@ -67,8 +68,9 @@ func (c *conn) settle() {
 func (c *conn) database(n int) (int, bool) { return c.firstDB + n, 0 <= n && n < c.databases }
 
 // charge tells why a tenant's command may not run; "" if it may.
-func (l *loop) charge(c *conn, cmd *command, args [][]byte) string {
-	a := c.account()
+func (l *loop) charge(c *conn, cmd *command, args [][]byte, size int) string {
+	a, paid := c.account(), c.paid
+	c.paid = false
 	switch {
 	case a.Gone():
 		c.closing = true
@@ -77,15 +79,60 @@ func (l *loop) charge(c *conn, cmd *command, args [][]byte) string {
 		return ""
 	case !cmd.forTenants(args):
 		return "NOPERM tenant " + a.Tenant().Name + " has no permission to run the '" + cmd.fullName(args) + "' command: it is the operator's"
+	case paid:
+		return ""
 	}
-	err := c.purse.Spend(1, l.now*1e6)
-	if err == nil && cmd.flags&flagDenyOOM != 0 {
+	grows := cmd.flags&flagDenyOOM != 0
+	err := c.purse.Spend(cmd.cost(args), l.now*1e6)
+	if err == nil && grows {
 		err = a.Room()
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return "QUOTA " + err.Error()
+	case grows && size > tenant.MaxValueBytes && c.tooLong(args):
+		return errTenantValue
+	case size >= paidBytes:
+		c.purse.Owe(int64(size/paidBytes), l.now*1e6)
 	}
 	return ""
+}
+
+// cost is how many operations a command is: one for each of its keys. A call of a function is one, and so is what has no keys.
+func (cmd *command) cost(args [][]byte) int64 {
+	first, last, step := cmd.first, cmd.last, cmd.step
+	if first == 0 || first == last {
+		return 1
+	}
+	if last < 0 {
+		last += len(args)
+	}
+	return max(int64(last-first)/int64(step)+1, 1)
+}
+
+// setAside notes that the connection's command will be run again, for which its tenant need not pay.
+func (c *conn) setAside() { c.paid = c.account() != nil }
+
+// refund takes a charge back: the command stands behind one that waits, and comes again.
+func (c *conn) refund(n int64) {
+	if c.account() != nil {
+		c.purse.Return(n)
+	}
+}
+
+// refundCommand is refund for a command, if it was paid for.
+func (c *conn) refundCommand(cmd *command, args [][]byte) {
+	if c.net.refusal == "" && cmd != nil && cmd.flags&flagNoAuth == 0 {
+		c.refund(cmd.cost(args))
+	}
+	c.net.refusal = ""
+}
+
+// owe charges a tenant for what its command did beside what commands do.
+func (c *call) owe(operations int) {
+	if operations > 0 && c.conn.account() != nil {
+		c.conn.purse.Owe(int64(operations), c.now*1e6)
+	}
 }
 
 // operatorOnly are commands that tell of the server or of all its databases, beside those that are
@@ -119,8 +166,8 @@ func (c *conn) mayWait() string {
 			return "QUOTA " + err.Error()
 		}
 		c.waiting = true
-		c.purse.Return(1) // It runs again.
 	}
+	c.setAside()
 	return ""
 }
 

@@ -17,6 +17,7 @@ type rmw struct {
 	merge Merge
 	arg   []byte // a merge's operand
 
+	most    int // bytes that a value may have
 	status  wire.Status
 	version uint64 // of the old record, if it stays
 	value   []byte // of the result
@@ -41,7 +42,7 @@ func (w *worker) change(op *wire.Op, k *store.Key) bool {
 		return w.changeOnce(op, k)
 	case op.Code == wire.OpDelete:
 		return w.remove(op, k)
-	case op.Code == wire.OpPut && op.Flags&wire.FlagIfVersion == 0:
+	case op.Code == wire.OpPut && op.Flags&wire.FlagIfVersion == 0 && len(op.Arg) <= m.most:
 		return w.done(op, w.sess.Put(k, store.Write{Value: op.Arg, ExpireAt: op.ExpireAt}, nil))
 	}
 	st := w.sess.RMW(k, m.step)
@@ -142,7 +143,7 @@ func decodeOutcome(b []byte) wire.Result {
 
 // prepare reads the operation's argument; false if it was answered for making no sense.
 func (m *rmw) prepare(w *worker, op *wire.Op) bool {
-	m.op, m.status, m.version, m.value = op, wire.OK, 0, nil
+	m.op, m.status, m.version, m.value, m.most = op, wire.OK, 0, nil, w.maxValue()
 	var err error
 	switch op.Code {
 	case wire.OpAdd:
@@ -205,6 +206,8 @@ func (m *rmw) decide(old *store.View, exists bool) {
 	switch {
 	case op.Flags&wire.FlagIfVersion != 0 && op.Version != version:
 		m.leave(wire.Conflict, version, nil)
+	case op.Code == wire.OpPut && len(op.Arg) > m.most:
+		m.leave(wire.TooLarge, version, tooLong)
 	case op.Code == wire.OpPut:
 		m.write.Value = op.Arg
 	case op.Code == wire.OpDelete && !exists:
@@ -217,6 +220,8 @@ func (m *rmw) decide(old *store.View, exists bool) {
 	}
 }
 
+var tooLong = []byte("a tenant's values have at most 16 MiB: divide it")
+
 // leave lets the record stay as it is.
 func (m *rmw) leave(st wire.Status, version uint64, value []byte) {
 	m.status, m.version, m.value, m.acts = st, version, value, false
@@ -227,6 +232,10 @@ func (m *rmw) compute(old *store.View, exists bool, version uint64) {
 	case wire.OpAdd:
 		m.add(old, exists, version)
 	case wire.OpAppend:
+		if len(old.Value)+len(m.op.Arg) > m.most {
+			m.leave(wire.TooLarge, version, tooLong)
+			return
+		}
 		m.scratch = append(append(m.scratch[:0], old.Value...), m.op.Arg...)
 		m.write.Value = m.scratch
 		binary.LittleEndian.PutUint64(m.number[:], uint64(len(m.scratch)))

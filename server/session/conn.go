@@ -35,15 +35,16 @@ type conn struct {
 	raw *rawWriter // nil where there is no plain socket
 	w   *worker    // the one it is usually executed on
 
-	in     []byte // received and not executed: in[start:]
-	start  int
-	client uint64
-	purse  tenant.Purse   // a tenant's; used by who executes its batches
-	first  uint32         // the store's number of its table 0
-	tables uint32         // it has so many
-	shelf  *library.Shelf // what its tenant has installed; nil: the server has no functions
-	share  *sched.Share   // its tenant's part of the scheduler
-	site   *call.Site     // of its calls, as its reader executes them; nil: there were none
+	in            []byte // received and not executed: in[start:]
+	start         int
+	client        uint64
+	purse         tenant.Purse   // a tenant's; used by who executes its batches
+	chosen, known uint64         // the id of who the last batch was from, and what it is in the store; see writer
+	first         uint32         // the store's number of its table 0
+	tables        uint32         // it has so many
+	shelf         *library.Shelf // what its tenant has installed; nil: the server has no functions
+	share         *sched.Share   // its tenant's part of the scheduler
+	site          *call.Site     // of its calls, as its reader executes them; nil: there were none
 
 	installing atomic.Int64 // changes of modules under way
 

@@ -84,7 +84,7 @@ func (w *worker) multiGet(op *wire.Op) bool {
 		if m.stats[i] == store.Cold {
 			return false
 		}
-		if len(m.out)+len(m.views[i].Value) > wire.MaxFrameBytes/2 {
+		if len(m.out)+len(m.views[i].Value) > w.maxAnswer() {
 			w.refuse(op, wire.TooLarge, "the values do not fit one answer: ask for fewer keys at a time")
 			return true
 		}

@@ -124,7 +124,7 @@ func (w *worker) retry(p *park, err error) {
 	if p.c.closed.Load() {
 		return
 	}
-	w.on = target{c: p.c, out: w.outFor(p.c), batch: p.batch, park: p}
+	w.serve(target{c: p.c, out: w.outFor(p.c), batch: p.batch, park: p})
 	switch {
 	case p.outcome != nil:
 		w.answer(&p.op, *p.outcome)

@@ -127,8 +127,10 @@ func (w *worker) batch(c *conn, out *buffer, body []byte) error {
 	w.tally.batches++
 	ops.Client = c.writer(ops.Client)
 	c.traffic(len(body), 0)
-	w.on = target{c: c, out: out, batch: ops.Batch}
-	w.sess.Answered(ops.Client, ops.Acked)
+	w.serve(target{c: c, out: out, batch: ops.Batch})
+	if err := w.answered(&ops.Batch); err != nil {
+		return err
+	}
 	for ops.More() {
 		n, err := w.look32(&ops)
 		if err != nil {
@@ -221,7 +223,7 @@ func (w *worker) one(op *wire.Op, k *store.Key) {
 	case op.Table == noTable:
 		w.refuse(op, wire.Unknown, "there is no such table: tables are numbered from 0, and the setting databases says how many there are; a tenant has its own")
 		return
-	case w.noRoom(op):
+	case w.noRoom(op, k):
 		return
 	}
 	if op.Code.Keyed() && !w.here(k) {

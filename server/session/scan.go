@@ -12,6 +12,8 @@ import (
 const (
 	pageRecords = 10_000
 	pageBytes   = 4 << 20
+	// pageSteps bounds how long one looks for records of a table that is small among others: the page may be empty.
+	pageSteps = 256
 )
 
 // scan shows a page of the records at a range of places.
@@ -53,7 +55,7 @@ const stepRecords = 64
 func (w *worker) page(op *wire.Op, s *wire.Scan) (uint64, store.Status) {
 	m, cursor := &w.many, s.Cursor
 	want := int(min(s.Count, pageRecords))
-	for shown := 0; ; {
+	for shown, steps := 0, 1; ; steps++ {
 		m.reset()
 		next, st := w.sess.ScanRange(int(op.Table), record.Place(s.First), record.Place(s.Last), cursor, min(want-shown, stepRecords), func(key []byte, _ *store.View) {
 			m.add(w.sess, op.Table, key)
@@ -67,8 +69,9 @@ func (w *worker) page(op *wire.Op, s *wire.Scan) (uint64, store.Status) {
 		if st != store.OK {
 			return 0, st
 		}
+		w.owe(1)
 		cursor, shown = next, shown+len(m.keys)
-		if cursor == 0 || shown >= want || len(m.out) >= pageBytes {
+		if cursor == 0 || shown >= want || len(m.out) >= pageBytes || steps == pageSteps {
 			return cursor, store.OK
 		}
 	}

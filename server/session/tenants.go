@@ -1,12 +1,11 @@
 package session
 
 import (
-	"crypto/subtle"
-	"encoding/binary"
-	"hash/fnv"
+	"errors"
 	"net"
 	"time"
 
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/wire"
 )
@@ -47,7 +46,7 @@ func (s *Server) allow(c net.Conn, h *wire.Hello) error {
 	switch {
 	case s.opts.Password == "" && s.opts.Protected && !local(c.RemoteAddr()):
 		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "the server takes no clients from other machines while it has no password: set requirepass, or protected-mode no"}
-	case s.opts.Password != "" && subtle.ConstantTimeCompare(h.Secret, []byte(s.opts.Password)) != 1:
+	case s.opts.Password != "" && !tenant.SamePassword(h.Secret, []byte(s.opts.Password)):
 		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "wrong password"}
 	}
 	return nil
@@ -72,15 +71,14 @@ func (c *conn) table(n uint32) uint32 {
 // writer is who a batch is from. Tenants choose ids as they like: one that another tenant uses, too, is
 // another one here, or its results could be asked for.
 func (c *conn) writer(client uint64) uint64 {
-	if c.purse.Account() == nil {
+	a := c.purse.Account()
+	if a == nil {
 		return client
 	}
-	var b [12]byte
-	binary.LittleEndian.PutUint64(b[:], client)
-	binary.LittleEndian.PutUint32(b[8:], c.first)
-	h := fnv.New64a()
-	h.Write(b[:])
-	return h.Sum64()
+	if c.chosen != client || c.known == 0 { // A session is one client's, as a rule.
+		c.chosen, c.known = client, a.Tenant().ClientID(client)
+	}
+	return c.known
 }
 
 // charge pays for the first n operations of the window, and tells how many of them a tenant may
@@ -96,18 +94,73 @@ func (w *worker) charge(n int) (paid int, err error) {
 	}
 	now := int64(time.Since(w.srv.began))
 	for paid < n {
-		exceeded := c.purse.Spend(1, now)
-		if exceeded == nil {
+		op, k := &w.ops[paid], &w.keys[paid]
+		var exceeded *tenant.Exceeded
+		switch err := c.purse.Spend(cost(op), now); {
+		case err == nil:
 			paid++
 			continue
-		}
-		for i := paid; i < n; i++ {
-			w.refuse(&w.ops[i], wire.Refused, exceeded.Error())
+		case errors.As(err, &exceeded) && exceeded.Asked > 0:
+			if w.refuseNew(op, k, err) { // Those behind it have their own chance.
+				n--
+				copy(w.ops[paid:n], w.ops[paid+1:n+1])
+				copy(w.keys[paid:n], w.keys[paid+1:n+1])
+			} else {
+				paid++
+			}
+			continue
+		default:
+			w.refuseRest(paid, n, err)
 		}
 		break
 	}
 	c.purse.Settle()
 	return paid, nil
+}
+
+// refuseRest refuses the operations of the window from one on, but for those that were run before.
+func (w *worker) refuseRest(from, n int, why error) {
+	for i := from; i < n; i++ {
+		if !w.refuseNew(&w.ops[i], &w.keys[i], why) {
+			w.one(&w.ops[i], &w.keys[i])
+		}
+	}
+}
+
+// cost is how many operations one is that has many keys: as many.
+func cost(op *wire.Op) (n int64) {
+	many := op.Code == wire.OpMultiGet || op.Code == wire.OpMultiPut
+	for rest, err := op.Arg, error(nil); many && len(rest) > 0 && err == nil; n++ {
+		if op.Code == wire.OpMultiGet {
+			_, rest, err = wire.NextKey(rest)
+		} else {
+			_, rest, err = wire.NextPut(rest)
+		}
+	}
+	return max(n, 1)
+}
+
+// owe charges a tenant for what an operation did beside what operations do.
+func (w *worker) owe(operations int64) {
+	if c := w.on.c; c.purse.Account() != nil {
+		c.purse.Owe(operations, int64(time.Since(w.srv.began)))
+	}
+}
+
+// maxAnswer is how long an answer with many values may be.
+func (w *worker) maxAnswer() int {
+	if w.on.c.purse.Account() != nil {
+		return tenant.MaxReplyBytes
+	}
+	return wire.MaxFrameBytes / 2
+}
+
+// maxValue is how long a value may be that an operation makes.
+func (w *worker) maxValue() int {
+	if w.on.c.purse.Account() != nil {
+		return tenant.MaxValueBytes
+	}
+	return wire.MaxFrameBytes
 }
 
 // mayWait notes that an operation waits, or tells why it may not.
@@ -125,17 +178,78 @@ func (c *conn) proceed() {
 	}
 }
 
-// noRoom refuses a write for which a tenant has no room.
-func (w *worker) noRoom(op *wire.Op) bool {
+// noRoom refuses an operation for which a tenant has no room: for what it writes, or for its result if that is kept.
+func (w *worker) noRoom(op *wire.Op, k *store.Key) bool {
 	a := w.on.c.purse.Account()
-	if a == nil || !op.Code.Grows() {
+	if a == nil || op.Code == wire.OpInvoke { // Calls ask when they know what they write.
 		return false
 	}
-	err := a.Room()
-	if err != nil {
-		w.refuse(op, wire.Refused, err.Error())
+	var err error
+	switch {
+	case op.Code.Grows() && len(op.Arg) > tenant.MaxReplyBytes:
+		w.refuse(op, wire.TooLarge, "a tenant writes at most 32 MiB at a time: divide it")
+		return true
+	case op.Code.Grows():
+		err = a.Room()
+	case op.Flags&wire.FlagOnce != 0:
+		err = a.Keep()
 	}
-	return err != nil
+	return err != nil && w.refuseNew(op, k, err)
+}
+
+// refuseNew refuses an operation unless it was run before, or may have been: then it is to be executed, which finds
+// its first answer. To be refused would tell its client that nothing was done.
+func (w *worker) refuseNew(op *wire.Op, k *store.Key, why error) (refused bool) {
+	if op.Flags&wire.FlagOnce != 0 && op.Table != noTable {
+		switch st := w.earlier(op, k); st {
+		case store.OK:
+			return false
+		case store.Cold:
+			w.park(op, w.sess.TakeFetch())
+			return true
+		}
+	}
+	w.refuse(op, wire.Refused, why.Error())
+	return true
+}
+
+// earlier looks for the result of an earlier attempt.
+func (w *worker) earlier(op *wire.Op, k *store.Key) store.Status {
+	if op.Code == wire.OpMultiPut {
+		first, _, err := wire.NextPut(op.Arg)
+		if err != nil {
+			return store.NotFound
+		}
+		k = new(store.Key)
+		w.sess.Name(k, int(op.Table), first.Key)
+	}
+	if !w.here(k) {
+		return store.OK // Whoever has the key knows.
+	}
+	_, st := w.sess.Completed(k.Place, w.id(op))
+	return st
+}
+
+// serve makes t the one whose operations are executed, and who is charged for what is kept of them.
+func (w *worker) serve(t target) {
+	w.on = t
+	if a := t.c.purse.Account(); a != nil {
+		w.sess.PaidBy(a.Results())
+	} else {
+		w.sess.PaidBy(nil)
+	}
+}
+
+// answered takes what a client says that it knows. What is remembered of clients is charged, so a tenant cannot have
+// any number of them.
+func (w *worker) answered(b *wire.Batch) error {
+	if a := w.on.c.purse.Account(); a != nil && b.Acked > 0 && !w.sess.Heard(b.Client) {
+		if err := a.Keep(); err != nil {
+			return &wire.Goodbye{Reason: wire.ReasonTooMany, Text: err.Error()}
+		}
+	}
+	w.sess.Answered(b.Client, b.Acked)
+	return nil
 }
 
 func (c *conn) traffic(in, out int) {

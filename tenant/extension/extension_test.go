@@ -202,7 +202,7 @@ func TestATrapLeavesNoStateBehind(t *testing.T) {
 
 func TestTheClockNeverGoesBackAndRandomBytesCanBeRepeated(t *testing.T) {
 	at := time.Unix(1000, 123_456_789)
-	opts := extension.PoolOptions{Clock: func() time.Time { return at }, Seed: &[32]byte{1}}
+	opts := extension.PoolOptions{Clock: &extension.Clock{Source: func() time.Time { return at }}, Seed: &[32]byte{1}}
 	m := compile(t, "work")
 	p := poolOf(t, m, extension.DefaultLimits(), opts)
 	first := call(t, p, local.New(nil), "clock", "k")

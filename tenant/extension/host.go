@@ -172,7 +172,7 @@ func (t *Task) hostNow(stack []uint64) {
 
 func (t *Task) now() int64 {
 	t.private = true
-	return t.in.pool.now()
+	return t.in.pool.opts.Clock.now()
 }
 
 // hostRandom: ptr, len.

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // PoolOptions are those of a Pool.
@@ -20,8 +19,8 @@ type PoolOptions struct {
 	Idle int
 	// Memory is what the instances' memory is taken from; nil: there is enough.
 	Memory Allowance
-	// Clock is the tenant's; nil: the machine's.
-	Clock func() time.Time
+	// Clock is the tenant's, which all its pools share; nil: one of this pool's own.
+	Clock *Clock
 	// Seed makes random bytes the same in every run; nil: they never are.
 	Seed *[32]byte
 }
@@ -44,7 +43,6 @@ type Pool struct {
 	stackBytes int
 	slots      []slot // as many as a power of two
 	closed     atomic.Bool
-	last       atomic.Int64 // the latest time that was told
 	image      atomic.Pointer[image]
 
 	mu      sync.Mutex
@@ -75,7 +73,7 @@ func (m *Module) NewPool(limits Limits, opts PoolOptions) (*Pool, error) {
 		opts.Idle = 16
 	}
 	if opts.Clock == nil {
-		opts.Clock = time.Now
+		opts.Clock = new(Clock)
 	}
 	p := &Pool{module: m, opts: opts, limits: limits.Call, stackBytes: limits.Module.StackBytes}
 	p.slots = make([]slot, slotsFor(opts.Idle))
@@ -146,20 +144,6 @@ func (p *Pool) Metrics() Metrics {
 	m := p.metrics
 	m.Instances, m.Idle = p.made, len(p.idle)
 	return m
-}
-
-// now is the tenant's time: in whole milliseconds, and never before what was told already.
-func (p *Pool) now() int64 {
-	at := p.opts.Clock().Truncate(time.Millisecond).UnixNano()
-	for {
-		last := p.last.Load()
-		if at <= last {
-			return last
-		}
-		if p.last.CompareAndSwap(last, at) {
-			return at
-		}
-	}
 }
 
 // chances is a source of random bytes for one instance.

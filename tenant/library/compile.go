@@ -105,31 +105,31 @@ func (l *Library) load(e *edition) (*warm, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the code of module %s: %w", e.entry.Name, err)
 	}
-	return l.warmUp(e.shelf.tenant, code)
+	return l.warmUp(e.shelf, code)
 }
 
 // quietBytes is from which size on a module is compiled at the lowest priority: that may take seconds.
 const quietBytes = 256 << 10
 
-func (l *Library) warmUp(tenantName string, code []byte) (w *warm, err error) {
+func (l *Library) warmUp(s *Shelf, code []byte) (w *warm, err error) {
 	if len(code) > quietBytes {
-		background.Quietly(func() { w, err = l.warmNow(tenantName, code) })
+		background.Quietly(func() { w, err = l.warmNow(s, code) })
 		return w, err
 	}
-	return l.warmNow(tenantName, code)
+	return l.warmNow(s, code)
 }
 
-func (l *Library) warmNow(tenantName string, code []byte) (*warm, error) {
+func (l *Library) warmNow(s *Shelf, code []byte) (*warm, error) {
 	module, err := l.compile(code)
 	if err != nil {
 		return nil, err
 	}
 	var opts extension.PoolOptions
 	if l.opts.Pool != nil {
-		opts = l.opts.Pool(tenantName)
+		opts = l.opts.Pool(s.tenant)
 	}
 	limits := l.opts.Limits.Extension
-	opts.Limits = limits.Call
+	opts.Limits, opts.Clock = limits.Call, &s.clock
 	pool, err := module.NewPool(limits, opts)
 	if err == nil {
 		if err = pool.Warm(1); err == nil {

@@ -112,7 +112,7 @@ func (s *Shelf) check(ctx context.Context, p Package) (Entry, *warm, error) {
 	}
 	var w *warm
 	var err error
-	background.Quietly(func() { w, err = s.lib.warmNow(s.tenant, p.Code) })
+	background.Quietly(func() { w, err = s.lib.warmNow(s, p.Code) })
 	if err != nil {
 		return Entry{}, nil, err
 	}

@@ -20,6 +20,7 @@ type Shelf struct {
 	diaries  map[string]*diary // by module; library.mu
 	past     Counts            // of modules that were deleted; library.mu
 	runs     runs
+	clock    extension.Clock
 	checking chan struct{} // holds one while one of its installations compiles
 }
 

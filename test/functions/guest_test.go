@@ -45,7 +45,7 @@ func newGuest(t *testing.T, module []byte) *guest {
 		t.Fatal(err)
 	}
 	g := &guest{data: table{}, ttl: map[string]time.Duration{}, now: time.Unix(1_800_000_000, 0)}
-	g.pool, err = m.NewPool(limits, extension.PoolOptions{Limits: limits.Call, Clock: func() time.Time { return g.now }})
+	g.pool, err = m.NewPool(limits, extension.PoolOptions{Limits: limits.Call, Clock: &extension.Clock{Source: func() time.Time { return g.now }}})
 	if err != nil {
 		t.Fatal(err)
 	}

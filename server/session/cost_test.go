@@ -1,0 +1,128 @@
+package session_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant"
+	"github.com/ostrodb/ostro/wire"
+)
+
+func operationsOf(r *tenant.Registry, name string) int64 {
+	for _, u := range r.Usage() {
+		if u.Name == name {
+			return u.Operations
+		}
+	}
+	return -1
+}
+
+func TestAnOperationOnManyKeysIsAsMany(t *testing.T) {
+	few := int64(100)
+	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {Operations: &few}})
+	anna, bert := asTenant(t, addr, "anna"), asTenant(t, addr, "bert")
+	var gets, puts []byte
+	for i := range 101 {
+		gets = wire.AppendKey(gets, fmt.Append(nil, i))
+		puts = wire.AppendPut(puts, &wire.Put{Key: fmt.Append(nil, i)})
+	}
+	for _, op := range []wire.Op{{Code: wire.OpMultiGet, Arg: gets}, {Code: wire.OpMultiPut, Arg: puts}} {
+		was := operationsOf(r, "anna")
+		if res, err := tell(anna, wire.Batch{}, op); err != nil || res.Status != wire.OK || operationsOf(r, "anna")-was != 101 {
+			t.Errorf("%s of 101 keys is %d operations, %s, %v", op.Code, operationsOf(r, "anna")-was, res.Status, err)
+		}
+		if res, err := tell(bert, wire.Batch{}, op); err != nil || res.Status != wire.Refused || !strings.Contains(string(res.Value), "101 keys at once") {
+			t.Errorf("%s of more keys than a second has operations: %s %q, %v", op.Code, res.Status, res.Value, err)
+		}
+	}
+	// What is refused for itself does not take others of its batch with it.
+	if _, err := bert.Write(frameOf(1, wire.Op{Code: wire.OpPing}, wire.Op{Code: wire.OpMultiGet, Arg: gets}, wire.Op{Code: wire.OpPing})); err != nil {
+		t.Fatal(err)
+	}
+	_, body, err := readRaw(bert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs, err := wire.DecodeResults(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[uint32]wire.Status{}
+	for range 3 {
+		var res wire.Result
+		if err := rs.Next(&res); err != nil {
+			t.Fatal(err)
+		}
+		told[res.Tag] = res.Status
+	}
+	if told[0] != wire.OK || told[1] != wire.Refused || told[2] != wire.OK {
+		t.Errorf("a batch with one operation too large was told %v", told)
+	}
+}
+
+// A table that is small among others' is scanned in pages that may be empty, each of them short.
+func TestAScanOfASmallTableIsManyShortPages(t *testing.T) {
+	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {}})
+	bert, anna := asTenant(t, addr, "bert"), asTenant(t, addr, "anna")
+	const others = 120_000
+	for i := 0; i < others; {
+		var puts []byte
+		for range 2000 {
+			puts = wire.AppendPut(puts, &wire.Put{Key: fmt.Append(nil, i)})
+			i++
+		}
+		if res, err := tell(bert, wire.Batch{}, wire.Op{Code: wire.OpMultiPut, Arg: puts}); err != nil || res.Status != wire.OK {
+			t.Fatal(res.Status, err)
+		}
+	}
+	if res, err := tell(anna, wire.Batch{}, wire.Op{Code: wire.OpPut, Key: []byte("mine")}); err != nil || res.Status != wire.OK {
+		t.Fatal(res.Status, err)
+	}
+	was, pages, seen := operationsOf(r, "anna"), 0, 0
+	for s := (wire.Scan{Last: uint64(^record.Place(0)), Count: 1000}); ; pages++ {
+		res, err := tell(anna, wire.Batch{}, wire.Op{Code: wire.OpScan, Arg: wire.AppendScan(nil, &s)})
+		if err != nil || res.Status != wire.OK {
+			t.Fatalf("%s %q, %v", res.Status, res.Value, err)
+		}
+		p, records, err := wire.DecodePage(res.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(records) > 0 {
+			seen++
+		}
+		if s.Cursor = p.Cursor; s.Cursor == 0 {
+			break
+		}
+	}
+	if pages < 1 || seen != 1 {
+		t.Errorf("%d pages before the last, %d of all with a record", pages, seen)
+	}
+	if paid := operationsOf(r, "anna") - was; paid < 100 {
+		t.Errorf("a walk through all of the index was %d operations", paid)
+	}
+}
+
+func TestAValueOfATenantIsBounded(t *testing.T) {
+	_, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}})
+	anna := asTenant(t, addr, "anna")
+	largest := make([]byte, tenant.MaxValueBytes)
+	for i, s := range []struct {
+		op   wire.Op
+		want wire.Status
+	}{
+		{wire.Op{Code: wire.OpPut, Arg: largest}, wire.OK},
+		{wire.Op{Code: wire.OpPut, Arg: append(largest, 1)}, wire.TooLarge},
+		{wire.Op{Code: wire.OpPut, Flags: wire.FlagOnce, Sequence: 1, Arg: append(largest, 1)}, wire.TooLarge},
+		{wire.Op{Code: wire.OpAppend, Arg: []byte("x")}, wire.TooLarge},
+		{wire.Op{Code: wire.OpRead}, wire.OK},
+	} {
+		s.op.Key = []byte("k")
+		if res, err := tell(anna, wire.Batch{Client: 1}, s.op); err != nil || res.Status != s.want {
+			t.Errorf("%d: %s answers %s %.100q, %v", i, s.op.Code, res.Status, res.Value, err)
+		}
+	}
+}
