@@ -37,6 +37,7 @@ type Session struct {
 	asked      []asked // of places that arrive
 	pulling    *pulling
 	stash      map[record.Address]fetched
+	looked     int      // records that scans have looked at
 	fresh      bool     // the stash is for the next round
 	noRoom     bool     // a write waits for memory
 	roomWanted int      // segments that it needs, if it knows

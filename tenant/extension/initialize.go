@@ -9,8 +9,8 @@ type nothing struct{}
 
 func (nothing) Get(uint32, []byte, []byte, *Value) Status { return NoSuchTable }
 
-func (nothing) Scan(uint32, uint64, []byte, func(key, value []byte) bool) (uint64, Status) {
-	return 0, NoSuchTable
+func (nothing) Scan(uint32, uint64, []byte, func(key, value []byte) bool) (uint64, int, Status) {
+	return 0, 0, NoSuchTable
 }
 
 func (nothing) Commit(*Changes) error { return nil }
