@@ -196,6 +196,9 @@ func hammer(t testing.TB, rt *Runtime, seed uint64) int {
 	for range rounds {
 		for i := range 4 {
 			trial := r.IntN(4) == 0
+			if err := p.Warm(1); err != nil {
+				t.Fatal(err)
+			}
 			s := &model{t: t, later: trial && r.IntN(2) == 0, data: map[string][]byte{"": []byte("empty"), "\x00": make([]byte, 300), "\x00\x00": {}}}
 			res, err := p.Call(&Invocation{Function: fmt.Sprint(i), Keys: [][]byte{{}, []byte("k")}, Args: [][]byte{make([]byte, 50)}, Store: s, Prompt: s, ReadOnly: r.IntN(4) == 0, Trial: trial, Worker: r.IntN(4)})
 			calls++
