@@ -273,7 +273,7 @@ func (l *life) openDoors() error {
 	}
 	if n.cfg.Native {
 		native, err := session.New(l.store, session.Options{
-			Gate: nativeGate{l.gate}, Check: n.cfg.ownershipCheck(), Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode,
+			Gate: nativeGate{l.gate}, Check: n.cfg.ownershipCheck(), Access: n.access,
 			Tenants: l.tenants, Functions: l.functions, Merges: n.merges, Heat: l.heat, Node: string(l.id.Node), MaxSessions: n.cfg.MaxClients, Logger: n.log.With("part", "session"),
 		})
 		if err != nil {

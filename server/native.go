@@ -19,8 +19,8 @@ func (n *Node) startNative(st *store.Store) (err error) {
 		return nil
 	}
 	o := session.Options{
-		Check:    n.cfg.ownershipCheck(),
-		Password: n.cfg.RequirePass, Protected: n.cfg.ProtectedMode, Node: "alone", MaxSessions: n.cfg.MaxClients,
+		Check:  n.cfg.ownershipCheck(),
+		Access: n.access, Node: "alone", MaxSessions: n.cfg.MaxClients,
 		Tenants: n.tenants.Load(), Functions: n.functions.Load(), Merges: n.merges,
 		Logger: n.log.With("part", "native"),
 	}
@@ -43,6 +43,14 @@ func (n *Node) startNative(st *store.Store) (err error) {
 		go n.serveNative(native, l)
 	}
 	return nil
+}
+
+// access is what an operator has to know, as CONFIG SET may have changed it: both front doors ask for the same.
+func (n *Node) access() (password string, protected bool) {
+	if r := n.redis.Load(); r != nil {
+		return r.Access()
+	}
+	return n.cfg.RequirePass, n.cfg.ProtectedMode
 }
 
 func (n *Node) serveNative(native *session.Server, l net.Listener) {

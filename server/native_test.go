@@ -60,6 +60,31 @@ func TestAProgramThatEmbedsAServerBringsItsOwnMergeFunctions(t *testing.T) {
 	}
 }
 
+func TestAPasswordThatIsSetWhileTheServerRunsIsNativeClientsToo(t *testing.T) {
+	c := testConfig(t, t.TempDir())
+	c.NativePort = port.For(t).Number
+	n := start(t, c)
+	enter := func(password string) error {
+		native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Password: password})
+		if err == nil {
+			native.Close()
+		}
+		return err
+	}
+	if err := enter(""); err != nil {
+		t.Fatalf("there is no password yet: %v", err)
+	}
+	if got := say(t, n.Addr(), "CONFIG SET requirepass s3cret"); got != "+OK" {
+		t.Fatal(got)
+	}
+	if err := enter(""); err == nil || !strings.Contains(err.Error(), "wrong password") {
+		t.Fatalf("whoever has no password got %v", err)
+	}
+	if err := enter("s3cret"); err != nil {
+		t.Fatalf("whoever has it got %v", err)
+	}
+}
+
 func TestNativeClientsGiveTheServersPassword(t *testing.T) {
 	c := testConfig(t, t.TempDir())
 	c.NativePort, c.RequirePass = port.For(t).Number, "s3cret"

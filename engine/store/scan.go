@@ -31,6 +31,7 @@ func (ss *Session) ScanRange(db int, from, to record.Place, cursor uint64, count
 			return cursor, st // What was seen counts, and the next call waits.
 		}
 		cursor = ss.st.ix.StepRange(from, to, cursor, 1, func(pr *index.Probe) bool {
+			ss.looked++
 			if v, key, s := ss.visit(t, pr); s == OK && st == OK {
 				if part && !within(record.PlaceOf(t.id, key), from, to) {
 					return true // The index does not know all bits of a place.
@@ -48,6 +49,9 @@ func (ss *Session) ScanRange(db int, from, to record.Place, cursor uint64, count
 		}
 	}
 }
+
+// Looked counts the records that scans of the session have looked at, whichever database they are of.
+func (ss *Session) Looked() int { return ss.looked }
 
 // arrivesAhead tells whether something of r is still to arrive in the bucket that a walk of
 // it is at.

@@ -53,3 +53,37 @@ func TestAScanOfARangeShowsItsKeysAndNoOthers(t *testing.T) {
 		}
 	}
 }
+
+func TestAScanTellsHowManyRecordsItLookedAt(t *testing.T) {
+	st, err := Open(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	ss.Begin()
+	defer ss.End()
+	const others = 1000
+	for i := range others {
+		k := ss.Key(1, fmt.Appendf(nil, "key:%d", i))
+		if got := ss.Put(&k, Write{}, nil); got != OK {
+			t.Fatal(got)
+		}
+	}
+	for cursor := uint64(0); ; {
+		next, got := ss.Scan(0, cursor, 10, func(key []byte, _ *View) { t.Fatalf("database 0 shows %s", key) })
+		if got != OK {
+			t.Fatal(got)
+		}
+		if cursor = next; cursor == 0 {
+			break
+		}
+	}
+	if n := ss.Looked(); n < others {
+		t.Fatalf("it looked at %d records, and there are %d of another database", n, others)
+	}
+}

@@ -38,6 +38,8 @@ type Session struct {
 	asked      []asked // of places that arrive
 	pulling    *pulling
 	stash      map[record.Address]fetched
+	looked     int      // records that scans have looked at
+	met        int      // candidates that the last search has met
 	fresh      bool     // the stash is for the next round
 	noRoom     bool     // a write waits for memory
 	roomWanted int      // segments that it needs, if it knows
@@ -133,7 +135,9 @@ const reading = -1
 // keys the session's transaction has locked on its way to k, or reading.
 func (ss *Session) match(k *Key, pr *index.Probe, held int) (record.Ptr, Status) {
 	none := NotFound
+	ss.met = 0
 	for pr.Next() {
+		ss.met++
 		if pr.Locked() {
 			switch ss.meetLock(pr, held) {
 			case Conflict:

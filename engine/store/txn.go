@@ -129,6 +129,8 @@ func (ss *Session) lockKey(i int) Status {
 			return st
 		case st == NotFound && ss.st.arriving.any() && ss.missing(&lk.key) == Cold:
 			return Cold
+		case st == NotFound && ss.met >= crowdMost:
+			return ss.fail(errCrowded)
 		case st == NotFound:
 			switch ss.st.ix.InsertLocked(&lk.pr, 0) {
 			case index.Inserted:
@@ -143,11 +145,15 @@ func (ss *Session) lockKey(i int) Status {
 	return ss.fail(errColliding)
 }
 
+// knownShift leaves of a place what all candidates of a search have in common.
+const knownShift = 32
+
 // holds tells whether one of the first keys has the entry locked, or the
-// placeholder, that pr stands at.
+// placeholder, that pr stands at. Only keys that agree in what the index compares
+// can, and they stand right before the one that is sought.
 func (ss *Session) holds(pr *index.Probe, held int) bool {
-	a := pr.Address()
-	for i := range held {
+	a, top := pr.Address(), pr.Place()>>knownShift
+	for i := held - 1; i >= 0 && ss.tx.keys[i].key.Place>>knownShift == top; i-- {
 		own := &ss.tx.keys[i].pr
 		if own.Address() == a && (a != 0 || own.Same(pr)) {
 			return true

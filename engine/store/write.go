@@ -134,8 +134,17 @@ func (ss *Session) rewrite(k *Key, e *entry, old record.Ptr, ver uint64) {
 	old.UnlockVersion(ver + 1)
 }
 
+// crowdMost is how many keys may have all bits of their hashes in common that the index knows. Keys that nobody has chosen
+// for it are a handful at most, among thousands of millions; whoever chooses them would have each look at all others.
+const crowdMost = 128
+
+var errCrowded = fmt.Errorf("%w: %d keys have the same hash as this one, which nobody needs: choose other keys", ErrTooLarge, crowdMost)
+
 // insert appends e and makes it the entry of a key that has none.
 func (ss *Session) insert(k *Key, e *entry, pr *index.Probe) Status {
+	if ss.met >= crowdMost {
+		return ss.fail(errCrowded)
+	}
 	e.Version = ss.st.following(k, ss.st.floors.of(k.Place).Load())
 	full := false
 	st := ss.publish(k, e, func(a record.Address) bool {

@@ -197,19 +197,20 @@ func (f *far) Place(table uint32, key []byte) extension.Status {
 }
 
 // Scan shows what the tenant's table has on this node.
-func (f *far) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (next uint64, st extension.Status) {
+func (f *far) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (next uint64, looked int, _ extension.Status) {
 	db, ok := f.req.Scope.table(table)
 	if !ok {
-		return 0, extension.NoSuchTable
+		return 0, 0, extension.NoSuchTable
 	}
 	used := f.use(func(s *store.Session, g Ground) (got store.Status, coming bool) {
 		next, got = f.page.show(s, g, db, cursor, prefix, visit)
+		looked += f.page.looked
 		return got, false
 	})
 	if !used {
-		return 0, extension.Later
+		return 0, looked, extension.Later
 	}
-	return next, extension.OK
+	return next, looked, extension.OK
 }
 
 // Commit keeps the changes for the worker.

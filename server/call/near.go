@@ -151,17 +151,17 @@ func (n *near) lacks(st store.Status) {
 }
 
 // Scan shows what the tenant's table has on this node.
-func (n *near) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, extension.Status) {
+func (n *near) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (next uint64, looked int, _ extension.Status) {
 	db, ok := n.req.Scope.table(table)
 	if !ok {
-		return 0, extension.NoSuchTable
+		return 0, 0, extension.NoSuchTable
 	}
 	next, st := n.page.show(n.sess, n.ground, db, cursor, prefix, visit)
 	if st != store.OK {
 		n.lacks(st)
-		return 0, extension.Later
+		return 0, n.page.looked, extension.Later
 	}
-	return next, extension.OK
+	return next, n.page.looked, extension.OK
 }
 
 // Commit applies the changes at once.

@@ -22,7 +22,9 @@ type page struct {
 	room    []byte
 	keys    []found
 	shown   int
-	refused bool // a visit was
+	looked  int  // records, whosever they are
+	bytes   int  // of values that were read
+	refused bool // a visit was, or would be too much
 	view    store.View
 }
 
@@ -35,8 +37,9 @@ type found struct {
 
 const (
 	cursorBits  = 48
-	pageKeys    = 32 // beyond which a call ends with its bucket
-	pageBuckets = 64 // that a call looks at
+	pageKeys    = 32      // beyond which a call ends with its bucket
+	pageBuckets = 64      // that a call looks at
+	pageBytes   = 1 << 20 // of values, beyond which no other is read: a large one is put together first
 )
 
 const (
@@ -54,7 +57,9 @@ func tagOf(p record.Place, seed uint64) uint64 {
 // show visits keys with their values from a cursor on. If it cannot go on, what it has shown counts; if that is
 // nothing, it says why.
 func (p *page) show(s *store.Session, g Ground, db int, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, store.Status) {
-	p.sess, p.ground, p.db, p.prefix, p.shown, p.refused = s, g, db, prefix, 0, false
+	p.sess, p.ground, p.db, p.prefix, p.shown, p.bytes, p.refused = s, g, db, prefix, 0, 0, false
+	before := s.Looked()
+	defer func() { p.looked = s.Looked() - before }()
 	for range pageBuckets {
 		next, st := p.bucket(cursor, visit)
 		switch {
@@ -85,6 +90,10 @@ func (p *page) bucket(cursor uint64, visit func(key, value []byte) bool) (uint64
 		if f.tag <= after {
 			continue
 		}
+		if p.bytes > pageBytes {
+			p.refused = true
+			return p.cursor(seed, i, after, at), store.OK
+		}
 		key := p.room[f.start:f.end]
 		k := p.sess.Key(p.db, key)
 		st := p.sess.Read(&k, &p.view)
@@ -93,11 +102,17 @@ func (p *page) bucket(cursor uint64, visit func(key, value []byte) bool) (uint64
 		}
 		if st != store.OK || !visit(key, p.view.Value) {
 			p.refused = true
-			return (seed<<tagBits|p.before(i, after))<<cursorBits | at, st
+			return p.cursor(seed, i, after, at), st
 		}
+		p.bytes += len(p.view.Value)
 		p.shown++
 	}
 	return next, store.OK
+}
+
+// cursor is where key i of the bucket at comes next.
+func (p *page) cursor(seed uint64, i int, after, at uint64) uint64 {
+	return (seed<<tagBits|p.before(i, after))<<cursorBits | at
 }
 
 // seed finds one that gives all keys different tags. If there is none, some may be shown again.

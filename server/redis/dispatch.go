@@ -223,6 +223,11 @@ func (c *conn) dropReply(start int) {
 	}
 }
 
+// Access tells the operator's password, and whether clients from other machines are refused while there is none.
+func (s *Server) Access() (password string, protected bool) {
+	return *s.settings.requirePass.Load(), s.settings.protectedMode.Load()
+}
+
 // authRequired reports whether clients must show a password.
 func (s *Server) authRequired() bool { return *s.settings.requirePass.Load() != "" }
 

@@ -52,6 +52,8 @@ type Options struct {
 	Functions *library.Library
 	// Protected refuses clients from other machines while there is no password.
 	Protected bool
+	// Access, if not nil, tells what the two are now: operators change them while the server runs.
+	Access func() (password string, protected bool)
 	// TLS, if set, is spoken on connections that Serve accepts. Those that ServeConn
 	// gets are served as they are.
 	TLS *tls.Config

@@ -43,10 +43,14 @@ func (c *conn) identify(h *wire.Hello) error {
 
 // allow checks whether who is there may be the operator.
 func (s *Server) allow(c net.Conn, h *wire.Hello) error {
+	password, protected := s.opts.Password, s.opts.Protected
+	if s.opts.Access != nil {
+		password, protected = s.opts.Access()
+	}
 	switch {
-	case s.opts.Password == "" && s.opts.Protected && !local(c.RemoteAddr()):
+	case password == "" && protected && !local(c.RemoteAddr()):
 		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "the server takes no clients from other machines while it has no password: set requirepass, or protected-mode no"}
-	case s.opts.Password != "" && !tenant.SamePassword(h.Secret, []byte(s.opts.Password)):
+	case password != "" && !tenant.SamePassword(h.Secret, []byte(password)):
 		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "wrong password"}
 	}
 	return nil

@@ -24,12 +24,12 @@ const (
 var errArea = errors.New("its ostro_area is outside of its memory")
 
 // findArea asks a new instance where its area is.
-func (in *instance) findArea() error {
+func (in *instance) findArea(turns Turns) error {
 	m := in.pool.module
 	if !m.hasArea {
 		return nil
 	}
-	in.task.begin(in, &Invocation{Function: areaName, Store: nothing{}, ReadOnly: true}, &in.pool.limits)
+	in.task.begin(in, in.pool.birth(areaName, turns), &in.pool.limits)
 	defer in.task.end()
 	if err := in.run(m.area); err != nil {
 		return err

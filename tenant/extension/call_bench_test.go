@@ -18,8 +18,8 @@ func (s constant) Get(_ uint32, _, buf []byte, v *extension.Value) extension.Sta
 	return extension.OK
 }
 
-func (constant) Scan(uint32, uint64, []byte, func(key, value []byte) bool) (uint64, extension.Status) {
-	return 0, extension.OK
+func (constant) Scan(uint32, uint64, []byte, func(key, value []byte) bool) (uint64, int, extension.Status) {
+	return 0, 0, extension.OK
 }
 
 func (constant) Commit(*extension.Changes) error { return nil }

@@ -309,3 +309,35 @@ func TestTheCacheOfCompiledModulesServesTheNextRuntime(t *testing.T) {
 		}
 	}
 }
+
+func TestCompiledCodeThatIsDamagedIsCompiledAgain(t *testing.T) {
+	dir, code := t.TempDir(), readGuest(t, "work")
+	for name, damage := range map[string]func(b []byte) []byte{
+		"a bit":   func(b []byte) []byte { b[len(b)/2] ^= 1; return b },
+		"its end": func(b []byte) []byte { return b[:len(b)/2] },
+		"all":     func([]byte) []byte { return nil },
+	} {
+		for range 2 {
+			m, err := newRuntime(t, extension.Options{CacheDir: dir}).Compile(t.Context(), code, extension.DefaultLimits())
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got := call(t, poolOf(t, m, extension.DefaultLimits(), extension.PoolOptions{}), storeOf(t, "k=v"), "get", "k"); got != "v" {
+				t.Fatalf("%s: %q", name, got)
+			}
+			files, err := filepath.Glob(filepath.Join(dir, "wazero-*", "*"))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("nothing is kept: %v", err)
+			}
+			for _, path := range files {
+				b, err := os.ReadFile(path)
+				if err == nil {
+					err = os.WriteFile(path, damage(b), 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}

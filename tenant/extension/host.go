@@ -77,11 +77,13 @@ func (t *Task) hostArgs(stack []uint64) {
 	t.enter()
 	buf := t.bytes(stack[0], stack[1])
 	total := t.argsLen
-	t.spend(int64(min(total, len(buf)) / 16))
-	if total <= len(buf) {
+	switch {
+	case total <= len(buf):
+		t.spend(int64(total / 16))
 		putArgs(buf, t.inv)
-	} else {
-		// Only its beginning fits: rare, so made in full and cut.
+	case len(buf) > 0:
+		// Only its beginning fits: rare, so made in full, which is paid for, and cut.
+		t.spend(int64(total / 16))
 		all := make([]byte, total)
 		putArgs(all, t.inv)
 		copy(buf, all)

@@ -19,6 +19,7 @@ func (t *Task) get(table uint32, key, buf []byte) Status {
 	if len(key) > keyMost {
 		return TooLarge
 	}
+	t.payKey(key)
 	if len(t.changes.Writes) > 0 {
 		if w := t.written(table, key); w != nil {
 			return v.set(w, buf)
@@ -36,6 +37,16 @@ func (t *Task) get(table uint32, key, buf []byte) Status {
 	}
 	t.spend(int64(v.Len / 16))
 	return st
+}
+
+// keyUsual is up to which length a key is in the price of the call that names it.
+const keyUsual = 256
+
+// payKey charges for a key that is longer than usual: it is hashed, compared and kept.
+func (t *Task) payKey(key []byte) {
+	if more := len(key) - keyUsual; more > 0 {
+		t.spend(int64(more) / 4)
+	}
 }
 
 // set makes it the value of a write.
@@ -57,7 +68,7 @@ func overlap(a, b []byte) bool {
 // remember notes what was read, for the commit.
 func (t *Task) remember(table uint32, key []byte, version uint64) {
 	all := t.changes.Reads
-	if len(all) >= t.limits.Writes {
+	if len(all) >= t.limits.Writes || len(t.names)+len(key) > t.limits.WriteBytes {
 		t.over("read too many keys")
 	}
 	at := len(t.names)
@@ -201,11 +212,17 @@ func (s span) meets(o span) bool { return s.from < o.to && o.from < s.to }
 func (t *Task) hostScan(stack []uint64) {
 	t.storeUse()
 	cursor := t.bytes(stack[1], 8)
-	prefix, buf := bytes.Clone(t.bytes(stack[2], stack[3])), t.bytes(stack[4], stack[5])
+	prefix, buf := t.bytes(stack[2], stack[3]), t.bytes(stack[4], stack[5])
+	if len(prefix) > keyMost {
+		stack[0] = status(TooLarge) // No key begins with it.
+		return
+	}
+	t.payKey(prefix)
+	prefix = bytes.Clone(prefix) // Entries may lie over it.
 	values := stack[6]&1 != 0
 	s := scanRoom{buf: buf, values: values}
-	next, st := t.inv.Store.Scan(uint32(stack[0]), binary.LittleEndian.Uint64(cursor), prefix, s.visit)
-	t.spend(s.cost)
+	next, looked, st := t.inv.Store.Scan(uint32(stack[0]), binary.LittleEndian.Uint64(cursor), prefix, s.visit)
+	t.spend(s.cost + int64(looked)*lookedCost)
 	switch {
 	case st == Later:
 		t.later()
@@ -219,6 +236,12 @@ func (t *Task) hostScan(stack []uint64) {
 	}
 	binary.LittleEndian.PutUint64(cursor, next)
 }
+
+// lookedCost is the fuel for a record that a scan looks at, whosever it is.
+const lookedCost = 100
+
+// largeValue is from which length on a store may have to copy a value before it can show it.
+const largeValue = 64 << 10
 
 // scanRoom takes the entries of a scan as long as there is room.
 type scanRoom struct {
@@ -237,6 +260,9 @@ func (s *scanRoom) visit(key, value []byte) bool {
 		size += len(value)
 	}
 	s.cost += int64(size/16) + 20
+	if !s.values && len(value) > largeValue {
+		s.cost += int64(len(value) / 16) // It was put together to tell its length.
+	}
 	if s.full || s.tooLarge {
 		return false
 	}

@@ -66,6 +66,7 @@ func (t *Task) mayWrite(table uint32, key []byte, n uint32) Status {
 	case len(key) > keyMost || int(n) > t.limits.ValueBytes:
 		return TooLarge
 	}
+	t.payKey(key)
 	if p := t.inv.Placed; p != nil {
 		switch st := p.Place(table, key); st {
 		case OK:

@@ -140,16 +140,17 @@ func (s *model) Prompt(key, buf []byte, got *Value) bool {
 	return s.Get(0, key, buf, got) == OK && got.Len <= len(buf)
 }
 
-func (s *model) Scan(table uint32, cursor uint64, _ []byte, visit func(key, value []byte) bool) (uint64, Status) {
+func (s *model) Scan(table uint32, cursor uint64, _ []byte, visit func(key, value []byte) bool) (next uint64, looked int, st Status) {
 	if table != 0 {
-		return 0, NoSuchTable
+		return 0, 0, NoSuchTable
 	}
 	for ; cursor < 20; cursor++ {
 		if !visit([]byte{byte(cursor)}, make([]byte, cursor)) {
-			return cursor, OK
+			return cursor, looked, OK
 		}
+		looked++
 	}
-	return 0, OK
+	return 0, looked, OK
 }
 
 func (s *model) Commit(c *Changes) error {
@@ -195,6 +196,9 @@ func hammer(t testing.TB, rt *Runtime, seed uint64) int {
 	for range rounds {
 		for i := range 4 {
 			trial := r.IntN(4) == 0
+			if err := p.Warm(1); err != nil {
+				t.Fatal(err)
+			}
 			s := &model{t: t, later: trial && r.IntN(2) == 0, data: map[string][]byte{"": []byte("empty"), "\x00": make([]byte, 300), "\x00\x00": {}}}
 			res, err := p.Call(&Invocation{Function: fmt.Sprint(i), Keys: [][]byte{{}, []byte("k")}, Args: [][]byte{make([]byte, 50)}, Store: s, Prompt: s, ReadOnly: r.IntN(4) == 0, Trial: trial, Worker: r.IntN(4)})
 			calls++

@@ -13,7 +13,8 @@ import (
 type image struct {
 	bytes  int
 	pieces []piece
-	fd     int // -1: there is none
+	filed  bool // it is a file
+	fd     int  // of that, until it is closed; -1: there is none. Guarded by the module's imaging
 	states []uint64
 }
 
@@ -75,7 +76,7 @@ func (im *image) file() error {
 	if err != nil {
 		return fmt.Errorf("keep the first memory of a function: %w", err)
 	}
-	im.fd = fd
+	im.fd, im.filed = fd, true
 	err = unix.Ftruncate(fd, int64(im.bytes))
 	for _, p := range im.pieces {
 		for at, left := p.at, p.bytes; err == nil && len(left) > 0; {
@@ -131,7 +132,7 @@ func (im *image) reset(in *instance) bool {
 
 // clear drops all pages that the instance has written.
 func (im *image) clear(in *instance) bool {
-	if im.fd >= 0 && !in.mapped {
+	if im.filed && !in.mapped {
 		_, err := unix.MmapPtr(im.fd, 0, unsafe.Pointer(&in.mem.all[0]), uintptr(im.bytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
 		in.mapped = err == nil
 		return in.mapped

@@ -9,26 +9,54 @@ type nothing struct{}
 
 func (nothing) Get(uint32, []byte, []byte, *Value) Status { return NoSuchTable }
 
-func (nothing) Scan(uint32, uint64, []byte, func(key, value []byte) bool) (uint64, Status) {
-	return 0, NoSuchTable
+func (nothing) Scan(uint32, uint64, []byte, func(key, value []byte) bool) (uint64, int, Status) {
+	return 0, 0, NoSuchTable
 }
 
 func (nothing) Commit(*Changes) error { return nil }
 
+// birthFuel is what code has that runs before the first call of an instance: some tenths of a second.
+const birthFuel = 100_000_000
+
+// birth is such code as a call: one that has nothing to do with data.
+func (p *Pool) birth(function string, turns Turns) *Invocation {
+	return &Invocation{Function: function, Store: nothing{}, ReadOnly: true, Turns: turns, Fuel: min(p.limits.Fuel, birthFuel)}
+}
+
 // initialize brings a new instance to where its first call begins: by its own code the first time, by the image of that
 // later, if it has one.
-func (p *Pool) initialize(in *instance) error {
+func (p *Pool) initialize(in *instance, turns Turns) error {
 	m := p.module
 	if !m.about.Metering.Restorable || !m.about.Initializes && !p.opts.Fresh && !m.interrupted.Load() {
-		return p.runInitialize(in)
+		return p.runInitialize(in, turns)
 	}
-	m.imaging.Lock()
-	defer m.imaging.Unlock()
-	if im := p.imageIfAny(); im != nil {
-		return im.apply(in)
-	}
-	if err := p.runInitialize(in); err != nil {
+	if had, err := p.applyImage(in); had {
 		return err
+	}
+	if err := p.runInitialize(in, turns); err != nil {
+		return err
+	}
+	return p.keepImage(in)
+}
+
+// applyImage gives the instance what an earlier one has left, if there was one.
+func (p *Pool) applyImage(in *instance) (had bool, _ error) {
+	p.module.imaging.Lock()
+	defer p.module.imaging.Unlock()
+	im := p.imageIfAny()
+	if im == nil {
+		return false, nil
+	}
+	return true, im.apply(in)
+}
+
+// keepImage keeps the instance's beginning for others, unless one that began at the same time was faster. What depends on
+// the tenant is for its own only: its clock and its random bytes. What its limits have refused is for nobody.
+func (p *Pool) keepImage(in *instance) error {
+	p.module.imaging.Lock()
+	defer p.module.imaging.Unlock()
+	if in.mem.refused || p.closed.Load() || p.imageIfAny() != nil {
+		return nil
 	}
 	im, err := newImage(in)
 	if err != nil {
@@ -37,16 +65,18 @@ func (p *Pool) initialize(in *instance) error {
 	if in.task.private {
 		p.image.Store(im)
 	} else {
-		m.image.Store(im)
+		p.module.image.Store(im)
 	}
 	return nil
 }
 
-func (p *Pool) runInitialize(in *instance) error {
+func (p *Pool) runInitialize(in *instance, turns Turns) error {
 	if !p.module.about.Initializes {
 		return nil
 	}
-	in.task.begin(in, &Invocation{Function: initializeName, Store: nothing{}, ReadOnly: true}, &p.limits)
+	private := in.task.private // The start function may have seen what is the tenant's, too.
+	in.task.begin(in, p.birth(initializeName, turns), &p.limits)
+	in.task.private = private
 	defer in.task.end()
 	return in.run(p.module.initialize)
 }
@@ -71,6 +101,14 @@ func (in *instance) reset() bool {
 	if im == nil {
 		p.module.interrupted.Store(true) // The next instance that is made leaves an image.
 		return false
+	}
+	if im.filed && !in.mapped {
+		// The file must not be closed before it is mapped: its number may be another file's then.
+		p.module.imaging.Lock()
+		defer p.module.imaging.Unlock()
+		if im.fd < 0 {
+			return false
+		}
 	}
 	return im.reset(in)
 }

@@ -53,8 +53,9 @@ func taskOf(ctx context.Context) *Task {
 	return ctx.(*startContext).Task
 }
 
-// newInstance makes an instance and initializes it, or gives it the memory of one that was.
-func (p *Pool) newInstance() (in *instance, err error) {
+// newInstance makes an instance and initializes it, or gives it the memory of one that was. Its own code lets others run
+// as a call's does.
+func (p *Pool) newInstance(turns Turns) (in *instance, err error) {
 	in = &instance{pool: p, counts: counts{first: true}, task: new(Task)}
 	defer func() {
 		if r := recover(); r != nil {
@@ -66,22 +67,21 @@ func (p *Pool) newInstance() (in *instance, err error) {
 		}
 	}()
 	in.mem.allowance = p.opts.Memory
-	if err := in.instantiate(); err != nil {
+	if err := in.instantiate(turns); err != nil {
 		return in, errors.Join(in.mem.err, err)
 	}
 	if in.mem.err != nil {
 		return in, in.mem.err
 	}
-	if err := p.initialize(in); err != nil {
+	if err := p.initialize(in, turns); err != nil {
 		return in, err
 	}
-	return in, in.findArea()
+	return in, in.findArea(turns)
 }
 
-func (in *instance) instantiate() error {
+func (in *instance) instantiate(turns Turns) error {
 	p := in.pool
-	// A start function runs as a call does that has nothing to do with data.
-	in.task.begin(in, &Invocation{Function: "(start)", Store: nothing{}, ReadOnly: true}, &p.limits)
+	in.task.begin(in, p.birth("(start)", turns), &p.limits)
 	defer in.task.end()
 	in.task.budget += in.task.granted
 	in.task.granted, in.task.held = 0, 0

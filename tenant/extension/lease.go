@@ -31,7 +31,7 @@ func (l *Lease) Prepare(p *Pool, inv *Invocation) error {
 		return fmt.Errorf("arguments of %d bytes, and the limit is %d", size, p.limits.ArgumentBytes)
 	}
 	if l.pool != p || l.in == nil {
-		if err := l.take(p, inv.Worker); err != nil {
+		if err := l.take(p, inv); err != nil {
 			return err
 		}
 	}
@@ -60,10 +60,10 @@ func (l *Lease) Finish(err error, res *Result) error {
 	return err
 }
 
-func (l *Lease) take(p *Pool, worker int) error {
+func (l *Lease) take(p *Pool, inv *Invocation) error {
 	l.End()
-	s := p.slotOf(worker)
-	in, err := p.take(s)
+	s := p.slotOf(inv.Worker)
+	in, err := p.take(s, inv.Turns, inv.Trial)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ type memory struct {
 	allowance Allowance // nil: none is needed
 	taken     int64
 	short     error // why it could not grow
+	refused   bool  // it could not, at some time
 }
 
 // Allowance is what instances take their memory from: all of a tenant's from the same.
@@ -58,6 +59,7 @@ func (m *memory) take(more int64) bool {
 		return true
 	}
 	if m.short = m.allowance.Take(more); m.short != nil {
+		m.refused = true
 		if len(m.buf) == 0 {
 			m.err = m.short
 		}

@@ -45,6 +45,9 @@ func (r *Runtime) load(ctx context.Context, key moduleKey, code []byte, limits L
 		return nil, &RefusedError{err}
 	}
 	compiled, err := r.compile(ctx, rewritten)
+	if err != nil && strings.HasPrefix(err.Error(), cacheTrouble) && r.emptyCache() {
+		compiled, err = r.compile(ctx, rewritten)
+	}
 	if err != nil {
 		return nil, &RefusedError{err}
 	}

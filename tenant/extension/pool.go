@@ -167,7 +167,7 @@ func (p *Pool) Warm(n int) error {
 		}
 	}()
 	for range min(n, p.opts.Idle) {
-		in, err := p.take(&p.slots[0])
+		in, err := p.take(&p.slots[0], nil, false)
 		if err != nil {
 			return err
 		}

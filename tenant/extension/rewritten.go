@@ -25,6 +25,25 @@ type kept struct {
 	Entries []string     `json:"entries"`
 }
 
+// cacheTrouble is how the compiler's errors begin that say that a file of its cache is damaged. It would say so for ever.
+const cacheTrouble = "compilationcache: "
+
+// emptyCache removes what the compiler has kept, to be compiled again; false: there is nothing to remove.
+func (r *Runtime) emptyCache() (removed bool) {
+	dirs, _ := os.ReadDir(r.opts.CacheDir) // Of what cannot be read nothing is removed.
+	for _, d := range dirs {
+		if d.Name() == rewrittenDir {
+			continue
+		}
+		dir := filepath.Join(r.opts.CacheDir, d.Name())
+		files, _ := os.ReadDir(dir)
+		for _, f := range files {
+			removed = os.Remove(filepath.Join(dir, f.Name())) == nil || removed
+		}
+	}
+	return removed
+}
+
 // rewrite takes a module from the cache, or checks and rewrites it and leaves it there.
 func (r *Runtime) rewrite(key moduleKey, code []byte, limits Limits) (*Description, []byte, error) {
 	if r.opts.CacheDir == "" || r.opts.Unmetered {

@@ -10,16 +10,17 @@ type slot struct {
 
 func (p *Pool) slotOf(worker int) *slot { return &p.slots[worker&(len(p.slots)-1)] }
 
-// take finds an idle instance or makes one.
-func (p *Pool) take(s *slot) (*instance, error) {
+// take finds an idle instance or makes one. For a trial none is made: that runs code of the module, copies its memory, and
+// may take long.
+func (p *Pool) take(s *slot, turns Turns, trial bool) (*instance, error) {
 	if in := s.idle.Swap(nil); in != nil {
 		return in, nil
 	}
-	in, err := p.takeOther()
+	in, err := p.takeOther(trial)
 	if in != nil || err != nil {
 		return in, err
 	}
-	if in, err = p.newInstance(); err != nil {
+	if in, err = p.newInstance(turns); err != nil {
 		p.mu.Lock()
 		p.made--
 		p.mu.Unlock()
@@ -31,7 +32,7 @@ func (p *Pool) take(s *slot) (*instance, error) {
 
 // takeOther finds one that is no worker's, or another worker's. If there is none it returns none, and the caller makes
 // one, which is counted already.
-func (p *Pool) takeOther() (*instance, error) {
+func (p *Pool) takeOther(trial bool) (*instance, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed.Load() {
@@ -47,7 +48,7 @@ func (p *Pool) takeOther() (*instance, error) {
 			return in, nil
 		}
 	}
-	if p.opts.Instances > 0 && p.made >= p.opts.Instances {
+	if trial || p.opts.Instances > 0 && p.made >= p.opts.Instances {
 		return nil, ErrBusy
 	}
 	p.made++

@@ -27,8 +27,8 @@ type Store interface {
 	Get(table uint32, key, buf []byte, v *Value) Status
 	// Scan visits keys that begin with prefix, from a cursor on, 0 at the beginning. A visit that returns false was not
 	// taken: it comes again with the cursor that Scan returns, which is 0 at the end. One call looks at a bounded number
-	// of keys, whether they are visited or not.
-	Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, Status)
+	// of records, whether they are visited or not, and tells how many: the call pays for them.
+	Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (next uint64, looked int, st Status)
 	// Commit applies all changes at one moment, or returns an error and applies none. Values that were read must not
 	// have changed. Keys and values are the store's from then on. A call that wrote nothing comes here, too, if it has read
 	// more than one key: what it read must have been there at one moment.

@@ -31,12 +31,21 @@ func trial(fn, key string, s extension.Store, args ...string) *extension.Invocat
 	return inv
 }
 
+// attempt is a call on a pool that has an instance.
+func attempt(tb testing.TB, p *extension.Pool, inv *extension.Invocation) (extension.Result, error) {
+	tb.Helper()
+	if err := p.Warm(1); err != nil {
+		tb.Fatal(err)
+	}
+	return p.Call(inv)
+}
+
 func TestATrialThatIsLongerThanItsFuelIsAbandonedAndLeavesNothing(t *testing.T) {
 	p := newPool(t, "work", extension.PoolOptions{})
 	s := local.New(nil)
 	for range 5 {
 		call(t, p, s, "state", "k")
-		if _, err := p.Call(trial("transfer", "k", s, "loop")); err != extension.ErrAbandoned {
+		if _, err := attempt(t, p, trial("transfer", "k", s, "loop")); err != extension.ErrAbandoned {
 			t.Fatalf("%v", err)
 		}
 		if got := call(t, p, s, "state", "k"); got != u32(1) {
@@ -55,11 +64,11 @@ func TestATrialThatIsLongerThanItsFuelIsAbandonedAndLeavesNothing(t *testing.T) 
 func TestATrialThatEndsInTimeIsACallLikeAnyOther(t *testing.T) {
 	p := newPool(t, "work", extension.PoolOptions{})
 	s := storeOf(t, "k=v")
-	res, err := p.Call(trial("get", "k", s))
+	res, err := attempt(t, p, trial("get", "k", s))
 	if err != nil || string(res.Response) != "v" {
 		t.Fatalf("%q, %v", res.Response, err)
 	}
-	if _, err := p.Call(trial("transfer", "k", s, "x")); err != nil || valueOf(s, "a") != "1" {
+	if _, err := attempt(t, p, trial("transfer", "k", s, "x")); err != nil || valueOf(s, "a") != "1" {
 		t.Fatalf("%v, %q", err, valueOf(s, "a"))
 	}
 }
@@ -67,13 +76,13 @@ func TestATrialThatEndsInTimeIsACallLikeAnyOther(t *testing.T) {
 func TestAStoreThatWouldWaitEndsATrial(t *testing.T) {
 	p := newPool(t, "work", extension.PoolOptions{})
 	s := coldStore{storeOf(t, "k=v", "list=key00001key00002", "key00001=12345678"), "key00002"}
-	if _, err := p.Call(trial("get", "key00002", s)); err != extension.ErrAbandoned {
+	if _, err := attempt(t, p, trial("get", "key00002", s)); err != extension.ErrAbandoned {
 		t.Fatalf("%v", err)
 	}
-	if _, err := p.Call(trial("aggregate", "list", s)); err != extension.ErrAbandoned {
+	if _, err := attempt(t, p, trial("aggregate", "list", s)); err != extension.ErrAbandoned {
 		t.Fatalf("%v", err)
 	}
-	if _, err := p.Call(trial("multiget", "k", s, "key00002")); err != extension.ErrAbandoned {
+	if _, err := attempt(t, p, trial("multiget", "k", s, "key00002")); err != extension.ErrAbandoned {
 		t.Fatalf("%v", err)
 	}
 	whole := trial("get", "key00002", s)
@@ -87,13 +96,13 @@ func TestLinesOfATrialAreToldWhenItHasEndedAndNeverOfOneThatWasAbandoned(t *test
 	var got []string
 	inv := trial("clock", "k", local.New(nil))
 	inv.Log = func(level int, line []byte) { got = append(got, string(line)) }
-	if _, err := p.Call(inv); err != nil || !slices.Equal(got, []string{"hello"}) {
+	if _, err := attempt(t, p, inv); err != nil || !slices.Equal(got, []string{"hello"}) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	got = nil
 	inv = trial("logflood", "k", local.New(nil))
 	inv.Log = func(level int, line []byte) { got = append(got, string(line)) }
-	if _, err := newPool(t, "hostile", extension.PoolOptions{}).Call(inv); err != extension.ErrAbandoned || got != nil {
+	if _, err := attempt(t, newPool(t, "hostile", extension.PoolOptions{}), inv); err != extension.ErrAbandoned || got != nil {
 		t.Fatalf("%d lines, %v", len(got), err)
 	}
 }

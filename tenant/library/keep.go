@@ -22,13 +22,16 @@ func (s *warmSet) add(e *edition) {
 	s.editions[e] = struct{}{}
 }
 
-// bury closes what an edition had. Calls that run there go on: their code stays until they have ended.
+// bury closes what an edition had. Calls that run there go on: their code stays until they have ended. The pool is closed
+// without the lock, which all tenants share: that unmaps what instances had.
 func (s *warmSet) bury(e *edition, w *warm) {
+	if w != nil {
+		w.pool.Close()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.editions, e)
 	if w != nil {
-		w.pool.Close()
 		s.graves = append(s.graves, w)
 	}
 }

@@ -139,7 +139,7 @@ func (d table) Prompt(key, buf []byte, found *extension.Value) bool {
 }
 
 // Scan gives three keys at a time, so that functions have to come back.
-func (d table) Scan(_ uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, extension.Status) {
+func (d table) Scan(_ uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (next uint64, looked int, st extension.Status) {
 	var keys []string
 	for key := range d {
 		if strings.HasPrefix(key, string(prefix)) {
@@ -150,11 +150,11 @@ func (d table) Scan(_ uint32, cursor uint64, prefix []byte, visit func(key, valu
 	for n := 0; int(cursor) < len(keys); n++ {
 		key := keys[cursor]
 		if n == 3 || !visit([]byte(key), []byte(d[key])) {
-			return cursor, extension.OK
+			return cursor, n, extension.OK
 		}
 		cursor++
 	}
-	return 0, extension.OK
+	return 0, len(keys), extension.OK
 }
 
 // shelf is a table that can be written.

@@ -76,23 +76,24 @@ func (s *Store) Get(table uint32, key, buf []byte, v *extension.Value) extension
 }
 
 // Scan visits keys in the order in which they were first written.
-func (s *Store) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (uint64, extension.Status) {
+func (s *Store) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, value []byte) bool) (next uint64, looked int, st extension.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	end := min(uint64(len(s.order)), cursor+scanMost)
 	for ; cursor < end; cursor++ {
+		looked++
 		n := s.order[cursor]
 		if n.table != table || !bytes.HasPrefix([]byte(n.key), prefix) {
 			continue
 		}
 		if r, ok := s.find(n); ok && !visit([]byte(n.key), r.value) {
-			return cursor, extension.OK
+			return cursor, looked, extension.OK
 		}
 	}
 	if cursor >= uint64(len(s.order)) {
-		return 0, extension.OK
+		return 0, looked, extension.OK
 	}
-	return cursor, extension.OK
+	return cursor, looked, extension.OK
 }
 
 // Commit applies what a call wrote, if nothing that it read has changed.
