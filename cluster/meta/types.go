@@ -42,6 +42,8 @@ type Node struct {
 	// Replicas names the directory of replicas that the node has. If it is another one than before,
 	// those are gone. 0: it has no name.
 	Replicas uint64 `json:"replicas,omitempty"`
+	// Left says that the node ended in good order: it had ceased to serve before its lease ended.
+	Left bool `json:"left,omitempty"`
 }
 
 // Presence exists while a node's lease does.

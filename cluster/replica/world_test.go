@@ -88,6 +88,7 @@ type book struct {
 	copies  int
 	backups map[view.NodeID]bool
 	story   []string
+	away    atomic.Bool // nobody hears what is added
 }
 
 func newBook(copies int) *book {
@@ -98,7 +99,11 @@ func (b *book) note(format string, args ...any) {
 	b.story = append(b.story, fmt.Sprintf(format, args...))
 }
 
-func (b *book) AddBackup(_ context.Context, n view.NodeID) error {
+func (b *book) AddBackup(ctx context.Context, n view.NodeID) error {
+	if b.away.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backups[n] = true
