@@ -73,12 +73,6 @@ type Log struct {
 	Leaving view.Ranges `json:"leaving,omitempty"`
 }
 
-// Table is a set of keys with a name. Numbers are never used twice.
-type Table struct {
-	ID   record.TableID `json:"id"`
-	Name string         `json:"name"`
-}
-
 // Recovery is work that any coordinator can go on with: the parts of a dead
 // node's log that heirs replay, or of a living one's that returns ranges.
 type Recovery struct {
