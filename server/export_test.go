@@ -21,6 +21,13 @@ func (n *Node) Shelf(name string) *library.Shelf {
 // Engine is the node's store, as long as it serves.
 func (n *Node) Engine() *store.Store { return n.store.Load() }
 
+// HoldReplays keeps the node from replaying anything that it inherits until it is called again.
+func (n *Node) HoldReplays() (letGo func()) {
+	l := n.cluster.life.Load()
+	l.taking.Lock()
+	return l.taking.Unlock
+}
+
 // Drop ends a node as a kill does: nothing is said to anybody, its lease ends by itself, and its
 // store has what lies in its files.
 func (n *Node) Drop() {
