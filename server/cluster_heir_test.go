@@ -1,6 +1,7 @@
 package server
 
 import (
+	"math"
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/meta"
@@ -39,6 +40,25 @@ func TestWhatBothSidesOfAMigrationLeftIsReplayedTogether(t *testing.T) {
 	s.Recoveries[1] = unplanned
 	if groups := legacies(s, "a"); len(groups) != 1 || groups[0][0].Return != 8 {
 		t.Fatalf("one log of a place has no plan, and a replays %v", groups)
+	}
+}
+
+func TestHeirsTogetherReplayALogOnce(t *testing.T) {
+	r := meta.Recovery{Parts: []meta.Part{
+		{Heir: "a", Ranges: view.RangesOf(view.SlotsRange(0, 99))},
+		{Heir: "b", Ranges: view.RangesOf(view.SlotsRange(200, 299), view.SlotsRange(400, 599))},
+	}}
+	const log = 4000
+	sum := 0.0
+	for i, want := range []float64{1000, 3000} {
+		part := log * partOf(r, meta.Share{Ranges: r.Parts[i].Ranges})
+		if math.Abs(part-want) > 1 {
+			t.Errorf("%s takes %.0f of %d bytes, want %.0f", r.Parts[i].Heir, part, log, want)
+		}
+		sum += part
+	}
+	if math.Abs(sum-log) > 1 {
+		t.Errorf("together they take %.0f of %d bytes", sum, log)
 	}
 }
 

@@ -353,8 +353,8 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 	if m := l.gate.member.Load(); m != nil {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		if err := m.Lease.Close(last); err != nil {
-			l.log.Warn("the lease was not given back", "why", err)
+		if err := m.Leave(last); err != nil {
+			l.log.Warn("the cluster was not told that this node ends", "why", err)
 		}
 	}
 	return errors.Join(errs...)

@@ -54,6 +54,7 @@ func (r *replaying) one(ctx context.Context, share meta.Share) error {
 	if !ok || recovery.Plan == nil {
 		return fmt.Errorf("the recovery of log %016x has ended", uint64(share.Log))
 	}
+	part := partOf(recovery, share)
 	r.at("asking for copies", 0, 0)
 	found, err := r.find(ctx, s, recovery)
 	if err != nil {
@@ -64,10 +65,19 @@ func (r *replaying) one(ctx context.Context, share meta.Share) error {
 		Workers: replayWorkers, Without: recovery.Plan.Without,
 		Sink: func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
 		Progress: func(p replica.Progress) {
-			r.at("replaying", p.BytesDone, p.Bytes)
+			r.at("replaying", int64(part*float64(p.BytesDone)), int64(part*float64(p.Bytes)))
 			r.expect(p)
 		},
 	})
+}
+
+// partOf is how much of a log's bytes an heir takes, if records lie evenly: all heirs read the whole log.
+func partOf(r meta.Recovery, share meta.Share) float64 {
+	var all view.Ranges
+	for _, p := range r.Parts {
+		all = all.Union(p.Ranges)
+	}
+	return share.Ranges.Fraction() / all.Fraction()
 }
 
 // sampleSegments are how many segments tell what to expect of the others.

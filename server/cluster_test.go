@@ -18,6 +18,7 @@ import (
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/server"
 )
@@ -344,4 +345,50 @@ func TestHeirsHaveEverythingThatADeadNodeAcknowledged(t *testing.T) {
 	// It comes back with nothing, and is a backup and heir like any other.
 	w.start("n2")
 	w.check(c, 0, 3000)
+}
+
+func TestHeirsServeWhatTheyHaveWhileTheyReplay(t *testing.T) {
+	long(t)
+	w := newWorld(t)
+	w.start("n1", "n2", "n3", "n4")
+	w.await("copies", copied)
+	c := w.client("n1", "n3", "n4")
+	w.write(c, 0, 1000)
+	before := w.cache.Snapshot().Map
+	letGo := sync.OnceFunc(func() {})
+	for _, n := range []string{"n1", "n3", "n4"} {
+		let, others := w.nodes[n].HoldReplays(), letGo
+		letGo = sync.OnceFunc(func() { let(); others() })
+	}
+	defer func() { letGo() }()
+	w.drop("n2")
+	w.await("a plan for the heirs", func(s *meta.Snapshot) bool {
+		for _, r := range s.Recoveries {
+			return r.Plan != nil
+		}
+		return false
+	})
+	c = w.client("n1", "n3", "n4") // It knows nothing of the dead one.
+	var dead []int
+	for i := range 1000 {
+		if owner, _ := before.Owner(record.PlaceOf(0, []byte(key(i)))); owner == "n2" {
+			dead = append(dead, i)
+		} else {
+			w.check(c, i, i+1)
+		}
+	}
+	waiting := make(chan error)
+	for _, i := range dead[:5] {
+		go func() {
+			got, err := c.Get(patient(t), key(i)).Result()
+			if err == nil && got != w.value(i) {
+				err = fmt.Errorf("%s is %q", key(i), got)
+			}
+			waiting <- err
+		}()
+	}
+	letGo()
+	for range 5 {
+		w.must(<-waiting)
+	}
 }

@@ -27,6 +27,13 @@ func (n *Node) Retract(ctx context.Context, gone view.Ranges) error {
 	return n.cluster.life.Load().drop(ctx, gone)
 }
 
+// HoldReplays keeps the node from replaying anything that it inherits until it is called again.
+func (n *Node) HoldReplays() (letGo func()) {
+	l := n.cluster.life.Load()
+	l.taking.Lock()
+	return l.taking.Unlock
+}
+
 // Drop ends a node as a kill does: nothing is said to anybody, its lease ends by itself, and its
 // store has what lies in its files.
 func (n *Node) Drop() {

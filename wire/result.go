@@ -18,7 +18,7 @@ const (
 
 	Invalid  // the operation makes no sense
 	Unknown  // no such table, merge function or function
-	Refused  // no memory; not executed
+	Refused  // no memory, or no room on disk; not executed
 	TooLarge // a key, value or answer is over its limit; not executed
 	Failed   // the server could not; whether it was executed is not known
 	statusEnd

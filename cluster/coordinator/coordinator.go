@@ -13,6 +13,8 @@
 // Invariants:
 //   - All state is in etcd. A coordinator that dies at any step leaves what the next one
 //     goes on from; nothing is done twice that must be done once.
+//   - Nobody is recovered who did not say that it ends, or was seen without a lease for the lease's grace: by then it
+//     knows, even if clocks are being set.
 //   - A log is retired only after enough backups have answered to find a copy of
 //     each of its segments, and a plan is made only after as many have closed it to its primary.
 package coordinator
@@ -59,6 +61,8 @@ type Options struct {
 	// Patience is how long a coordinator that was among the first nodes to join waits
 	// for the others: it is more likely that a cluster starts than that most of it died. 10 s if zero.
 	Patience time.Duration
+	// Grace is for how long an owner must be seen without its lease before it counts as dead; the lease's own if zero.
+	Grace time.Duration
 	// Retry is the pause after which what did not work is tried again; 300 ms if zero.
 	Retry time.Duration
 }
@@ -71,6 +75,9 @@ func (o Options) withDefaults() Options {
 		if *d.p == 0 {
 			*d.p = d.v
 		}
+	}
+	if o.Grace == 0 {
+		o.Grace = o.Member.Lease.Grace()
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -87,10 +94,12 @@ type coordinator struct {
 	livingSince  time.Time // for how long the same nodes are there
 	livingNodes  string
 	patientUntil time.Time
-	whole        <-chan struct{}         // closed when nobody is waited for any more
-	told         map[record.LogID]string // the last stage that was told
-	failed       string                  // the last step that failed, as it was told
-	again        bool                    // something waits for time to pass
+	whole        <-chan struct{}           // closed when nobody is waited for any more
+	told         map[record.LogID]string   // the last stage that was told
+	failed       string                    // the last step that failed, as it was told
+	missed       map[view.NodeID]time.Time // since when owners are seen without a lease
+	again        bool                      // something waits for time to pass
+	soon         time.Duration             // and for no longer than this, if it is not 0
 }
 
 // Run stands for coordinator and works as one while it is, until ctx ends (then
@@ -159,7 +168,7 @@ func (o Options) whole(ctx context.Context) <-chan struct{} {
 func hold(ctx context.Context, o Options, term *meta.Term, whole <-chan struct{}) error {
 	c := &coordinator{
 		Options: o, term: term, now: time.Now, whole: whole,
-		told: map[record.LogID]string{},
+		told: map[record.LogID]string{}, missed: map[view.NodeID]time.Time{},
 	}
 	err := c.work(ctx)
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -175,7 +184,7 @@ func (c *coordinator) work(ctx context.Context) error {
 	c.begin()
 	for {
 		changed := c.Cache.Changed()
-		c.again = false
+		c.again, c.soon = false, 0
 		err := c.step(ctx, c.Cache.Snapshot())
 		switch {
 		case ctx.Err() != nil:
@@ -200,8 +209,12 @@ func (c *coordinator) work(ctx context.Context) error {
 // sleep waits for a change, or for a while if something is to be tried again.
 func (c *coordinator) sleep(ctx context.Context, changed <-chan struct{}) error {
 	var retry <-chan time.Time
-	if c.again {
-		timer := time.NewTimer(c.Retry)
+	if c.again || c.soon > 0 {
+		pause := c.Retry
+		if c.soon > 0 {
+			pause = min(pause, c.soon)
+		}
+		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		retry = timer.C
 	}

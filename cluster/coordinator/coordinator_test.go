@@ -60,6 +60,7 @@ type world struct {
 	cut     record.BatchID // of the next plan
 	idle    map[view.NodeID]bool
 	carries bool // nodes carry migrations out by themselves
+	grace   time.Duration
 }
 
 func newWorld(t *testing.T, settings meta.Settings) *world {
@@ -67,7 +68,7 @@ func newWorld(t *testing.T, settings meta.Settings) *world {
 	w := &world{
 		t: t, members: map[view.NodeID]*meta.Member{}, ends: map[view.NodeID]context.CancelFunc{},
 		silent: map[view.NodeID]bool{}, lacking: map[record.LogID][]record.SegmentID{},
-		fenced: map[record.LogID]bool{}, idle: map[view.NodeID]bool{},
+		fenced: map[record.LogID]bool{}, idle: map[view.NodeID]bool{}, grace: time.Millisecond,
 	}
 	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
 	var err error
@@ -119,7 +120,7 @@ func (w *world) join(id view.NodeID, backups ...view.NodeID) {
 	w.tasks.Go(func() {
 		_ = coordinator.Run(ctx, coordinator.Options{
 			Member: m, Cache: w.cache, Survey: w, Log: quiet,
-			Quiet: 200 * time.Millisecond, Patience: 300 * time.Millisecond, Retry: 20 * time.Millisecond,
+			Quiet: 200 * time.Millisecond, Patience: 300 * time.Millisecond, Retry: 20 * time.Millisecond, Grace: w.grace,
 		})
 	})
 	w.tasks.Go(func() { w.inherit(ctx, m) })
@@ -306,6 +307,26 @@ func TestADeadNodesKeysAreServedByOthers(t *testing.T) {
 }
 
 // An owner that died before it opened its log has nothing that anybody could lack.
+func TestANodeThatSaidNothingIsTakenForDeadAfterTheGraceAndOneThatLeftAtOnce(t *testing.T) {
+	w := newWorld(t, lasting(4))
+	w.grace = time.Hour
+	w.join("n1", "n2", "n3")
+	w.join("n2", "n3", "n4")
+	w.join("n3", "n4", "n1")
+	w.join("n4", "n1", "n2")
+	w.await("owners", settled)
+	w.kill("n4")
+	w.await("the end of n4's lease", func(s *meta.Snapshot) bool { return !s.IsAlive("n4") })
+	left := w.members["n3"]
+	delete(w.members, "n3")
+	w.must(left.Leave(patience(t)))
+	w.ends["n3"]()
+	s := w.await("the end of n3", func(s *meta.Snapshot) bool { return len(s.Map.Ranges("n3")) == 0 && len(s.Recoveries) == 0 })
+	if len(s.Map.Ranges("n4")) == 0 {
+		t.Fatal("what n4 owned was taken before it must have known")
+	}
+}
+
 func TestANodeThatDiesBeforeItWroteAnythingIsRecovered(t *testing.T) {
 	w := four(t)
 	logs++

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -16,7 +18,7 @@ import (
 func (c *coordinator) deaths(ctx context.Context, s *meta.Snapshot) error {
 	dead := s.Dead()
 	c.forget(ctx, s, dead)
-	if len(dead) == 0 {
+	if dead = c.surely(s, dead); len(dead) == 0 {
 		return nil
 	}
 	if c.patient() {
@@ -28,6 +30,26 @@ func (c *coordinator) deaths(ctx context.Context, s *meta.Snapshot) error {
 		errs = append(errs, c.death(ctx, s, n))
 	}
 	return errors.Join(errs...)
+}
+
+// surely are those that know it themselves by now, if they run.
+func (c *coordinator) surely(s *meta.Snapshot, dead []view.NodeID) (known []view.NodeID) {
+	maps.DeleteFunc(c.missed, func(n view.NodeID, _ time.Time) bool { return !slices.Contains(dead, n) })
+	now := c.now()
+	for _, n := range dead {
+		since, seen := c.missed[n]
+		if !seen {
+			since = now
+			c.missed[n] = now
+		}
+		switch left := c.Grace - now.Sub(since); {
+		case left <= 0 || s.Nodes[n].Left:
+			known = append(known, n)
+		case c.soon == 0 || left < c.soon:
+			c.soon = left
+		}
+	}
+	return known
 }
 
 // patient tells whether nodes that are away may only be late: the cluster starts, and they were not there since.

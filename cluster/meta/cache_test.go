@@ -12,6 +12,20 @@ import (
 	"github.com/ostrodb/ostro/internal/port"
 )
 
+// note writes something small, as who is allowed to; unnote takes it back.
+func (w writer) note(t *testing.T, n int) error {
+	return w.change(patience(t), func(e *edit) error { return e.put(keyWish(noteOf(n)), Wish{Act: Add}) })
+}
+
+func (w writer) unnote(t *testing.T, n int) error {
+	return w.change(patience(t), func(e *edit) error {
+		e.delete(keyWish(noteOf(n)))
+		return nil
+	})
+}
+
+func noteOf(n int) view.NodeID { return view.NodeID(fmt.Sprint("note", n)) }
+
 func TestAWatcherResumesAfterCompaction(t *testing.T) {
 	direct := open(t)
 	m := join(t, direct, "n1")
@@ -19,31 +33,28 @@ func TestAWatcherResumesAfterCompaction(t *testing.T) {
 	cache := follow(t, openAt(t, p.addr()))
 	p.cut()
 	for i := range 5 {
-		_, err := m.CreateTable(patience(t), fmt.Sprint("t", i))
-		ok(t, err)
+		ok(t, m.note(t, i))
 	}
-	ok(t, m.DropTable(patience(t), 1))
+	ok(t, m.unnote(t, 1))
 	_, err := direct.client.Compact(patience(t), read(t, direct).Revision)
 	ok(t, err)
-	if n := len(cache.Snapshot().Tables); n != 0 {
-		t.Fatalf("cut off, it knows %d tables", n)
+	if n := len(cache.Snapshot().Wishes); n != 0 {
+		t.Fatalf("cut off, it knows %d wishes", n)
 	}
 	p.mend()
-	await(t, cache, "the tables", func(s *Snapshot) bool { return len(s.Tables) == 4 })
-	_, err = m.CreateTable(patience(t), "later")
-	ok(t, err)
-	await(t, cache, "a later table", func(s *Snapshot) bool { return len(s.Tables) == 5 })
+	await(t, cache, "the wishes", func(s *Snapshot) bool { return len(s.Wishes) == 4 })
+	ok(t, m.note(t, 5))
+	await(t, cache, "a later wish", func(s *Snapshot) bool { return len(s.Wishes) == 5 })
 }
 
 func TestAWatcherSeesEveryDeletion(t *testing.T) {
 	s := open(t)
 	m, cache := join(t, s, "n1"), follow(t, s)
 	for i := range 5 {
-		table, err := m.CreateTable(patience(t), fmt.Sprint("t", i))
-		ok(t, err)
-		await(t, cache, "the table", func(s *Snapshot) bool { return len(s.Tables) == 1 })
-		ok(t, m.DropTable(patience(t), table.ID))
-		await(t, cache, "its end", func(s *Snapshot) bool { return len(s.Tables) == 0 })
+		ok(t, m.note(t, i))
+		await(t, cache, "the wish", func(s *Snapshot) bool { return len(s.Wishes) == 1 })
+		ok(t, m.unnote(t, i))
+		await(t, cache, "its end", func(s *Snapshot) bool { return len(s.Wishes) == 0 })
 	}
 }
 
@@ -86,9 +97,8 @@ func TestAnEtcdRestartStopsNothing(t *testing.T) {
 	second, err := StartEmbedded(patience(t), EmbeddedConfig{Dir: dir, Addr: addr, Log: quiet})
 	ok(t, err)
 	t.Cleanup(second.Close)
-	_, err = term.CreateTable(patience(t), "after")
-	ok(t, err)
-	await(t, cache, "the table", func(s *Snapshot) bool { return len(s.Tables) == 1 && s.Coordinator == "n1" })
+	ok(t, term.note(t, 1))
+	await(t, cache, "the wish", func(s *Snapshot) bool { return len(s.Wishes) == 1 && s.Coordinator == "n1" })
 	late := patience(t)
 	for m.Lease.deadline.Load() <= deadline {
 		select {
@@ -104,10 +114,9 @@ func TestAnEtcdRestartStopsNothing(t *testing.T) {
 func TestWhoWaitsForWhatItWritesNeedsNoAnswer(t *testing.T) {
 	s := open(t)
 	m, cache := join(t, s, "n1"), follow(t, s)
-	there := func(s *Snapshot) bool { return len(s.Tables) == 1 }
+	there := func(s *Snapshot) bool { return len(s.Wishes) == 1 }
 	seen, err := cache.WaitWritten(patience(t), there, func(ctx context.Context) error {
-		_, err := m.CreateTable(patience(t), "t")
-		ok(t, err)
+		ok(t, m.note(t, 1))
 		<-ctx.Done() // The answer does not come.
 		return ctx.Err()
 	})

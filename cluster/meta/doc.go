@@ -1,5 +1,5 @@
 // Package meta keeps in etcd what a cluster must agree on: its nodes and their
-// leases, tables, the map of ranges to owners with all views, logs and their replica
+// leases, the map of ranges to owners with all views, logs and their replica
 // versions, migrations, recoveries, settings.
 //
 //	PREFIX/settings            Settings
@@ -8,8 +8,6 @@
 //	PREFIX/nodes/ID            Node, for good
 //	PREFIX/alive/ID            Presence, under the node's lease
 //	PREFIX/logs/LOG            Log
-//	PREFIX/tables/ID           Table
-//	PREFIX/counters/table      the last table's number
 //	PREFIX/counters/migration  the last migration's number
 //	PREFIX/migrations/ID       Migration: all that go on, and the last that have ended
 //	PREFIX/moves/ID            MigrationProgress, while it goes on
@@ -21,6 +19,7 @@
 //	PREFIX/decision            Decision of the balancer, its last
 //	PREFIX/wishes/ID           Wish of an operator, for the coordinator
 //	PREFIX/progress/LOG/WHO    Progress of a recovery, by heir or coordinator
+//	PREFIX/~BOOK/PAGE          pages of a Book or an Archive: tenants and their tables, functions
 //
 // Invariants:
 //   - Every change is one transaction. It holds only if nothing that it was
@@ -28,9 +27,9 @@
 //     Member by the creation of its alive key, a Term by that of its coordinator key.
 //     So of two coordinators at most one wins, and a deposed one never does.
 //   - A map is written only if view.Validate accepts the step to it.
-//   - A node's ranges are given to heirs only while its alive key is gone, and
-//     the key is gone only after the node's own Lease has ended by the node's
-//     own clock.
+//   - A node's ranges are given to heirs only while its alive key is gone, after the node has
+//     left or the key was gone for the lease's grace: so after the node's own Lease has ended
+//     by the node's own clock.
 //   - All that was acknowledged of a place is in its owner's log, in those that the owner is to
 //     replay parts of, and in that of the source of a migration to it, from their floors on.
 //   - A log that has records of an earlier time of a place has a floor above them before its

@@ -37,7 +37,7 @@ func TestADeposedCoordinatorWritesNothing(t *testing.T) {
 	if err := old.Begin(patience(t), "b"); !errors.Is(err, ErrDeposed) {
 		t.Fatalf("the old one: %v", err)
 	}
-	if _, err := old.CreateTable(patience(t), "x"); !errors.Is(err, ErrDeposed) {
+	if err := old.note(t, 1); !errors.Is(err, ErrDeposed) {
 		t.Fatalf("the old one: %v", err)
 	}
 	if !read(t, s).Map.IsZero() {
@@ -57,10 +57,10 @@ func TestWhoIsDeposedBetweenReadingAndWritingWritesNothing(t *testing.T) {
 		w := right()
 		err := w.change(patience(t), func(e *edit) error {
 			_, _ = s.client.Revoke(patience(t), m.Lease.id)
-			return e.put(keyTable(1), Table{1, "late"})
+			return e.put(keyWish("late"), Wish{Act: Add})
 		})
-		if !errors.Is(err, w.fence.gone) || len(read(t, s).Tables) != 0 {
-			t.Fatalf("got %v, tables %v", err, read(t, s).Tables)
+		if !errors.Is(err, w.fence.gone) || len(read(t, s).Wishes) != 0 {
+			t.Fatalf("got %v, wishes %v", err, read(t, s).Wishes)
 		}
 		m = join(t, s, "a")
 		term = campaign(t, m)

@@ -9,19 +9,17 @@ import (
 
 // Keys, below the cluster's prefix.
 const (
-	keySettings     = "settings"
-	keyMap          = "map"
-	keySecret       = "secret"
-	keyTableCounter = "counters/table"
-	keyBalancer     = "balancer"
-	keyDecision     = "decision"
+	keySettings = "settings"
+	keyMap      = "map"
+	keySecret   = "secret"
+	keyBalancer = "balancer"
+	keyDecision = "decision"
 
 	keyMigrationCounter = "counters/migration"
 
 	dirNodes       = "nodes/"
 	dirAlive       = "alive/"
 	dirLogs        = "logs/"
-	dirTables      = "tables/"
 	dirMigrations  = "migrations/"
 	dirMoves       = "moves/"
 	dirReturns     = "returns/"
@@ -36,7 +34,6 @@ func keyNode(n view.NodeID) string      { return dirNodes + string(n) }
 func keyAlive(n view.NodeID) string     { return dirAlive + string(n) }
 func keyLog(l record.LogID) string      { return fmt.Sprintf("%s%016x", dirLogs, uint64(l)) }
 func keyRecovery(l record.LogID) string { return fmt.Sprintf("%s%016x", dirRecoveries, uint64(l)) }
-func keyTable(t record.TableID) string  { return fmt.Sprintf("%s%08x", dirTables, uint32(t)) }
 
 func keyMarks(n view.NodeID) string { return dirMarks + string(n) }
 func keyWish(n view.NodeID) string  { return dirWishes + string(n) }

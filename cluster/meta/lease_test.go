@@ -17,13 +17,20 @@ import (
 type script struct {
 	ttl, delay    time.Duration
 	away, dropped atomic.Bool
+	asked         atomic.Int32
+	givenUp       atomic.Int32
 	renewed       atomic.Int32
+	hanging       int32 // members that are gone: so many of the first questions are never answered
 }
 
 func (s *script) answer(ctx context.Context) error {
-	if s.away.Load() {
-		<-ctx.Done()
-		return ctx.Err()
+	for s.away.Load() {
+		select {
+		case <-ctx.Done():
+			s.givenUp.Add(1)
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
 	}
 	time.Sleep(s.delay)
 	return nil
@@ -37,6 +44,10 @@ func (s *script) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*client
 	if s.dropped.Load() {
 		return &clientv3.LeaseKeepAliveResponse{ID: 1}, nil
 	}
+	if s.asked.Add(1) <= s.hanging {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	err := s.answer(ctx)
 	if err == nil {
 		s.renewed.Add(1)
@@ -47,6 +58,8 @@ func (s *script) KeepAliveOnce(ctx context.Context, _ clientv3.LeaseID) (*client
 func (s *script) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
 	return nil, rpctypes.ErrLeaseNotFound
 }
+
+func (s *script) Endpoints() []string { return make([]string, 1+s.hanging) }
 
 func inBubble(t *testing.T, s *script, do func(*testing.T, *Lease)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -74,20 +87,43 @@ func TestALeaseThatIsRenewedLivesOn(t *testing.T) {
 
 func TestALeaseCountsFromBeforeItWasAskedFor(t *testing.T) {
 	inBubble(t, &script{ttl: 8 * time.Second, delay: 3 * time.Second}, func(t *testing.T, l *Lease) {
-		// 8 s, less a margin of 1 s, less 3 s on the way.
-		if l.Remaining() != 4*time.Second {
+		// 8 s, less a margin of an eighth of a second, less 3 s on the way.
+		if l.Remaining() != 4875*time.Millisecond {
 			t.Fatalf("%v remain", l.Remaining())
 		}
 	})
 }
 
-func TestALeaseOutlivesAnOutageThatIsShorterAndNoLonger(t *testing.T) {
+// A lease is renewed every quarter of a second, and an eighth is the margin: whenever etcd goes away, it may be away for
+// 7.625 s at least.
+func TestALeaseOutlivesAnOutageThatIsNearlyAsLongAsItself(t *testing.T) {
+	for after := range 16 { // at any moment between two renewals
+		s := &script{ttl: 8 * time.Second}
+		inBubble(t, s, func(t *testing.T, l *Lease) {
+			time.Sleep(1100*time.Millisecond + time.Duration(after)*interval(s.ttl)/16)
+			synctest.Wait()
+			s.away.Store(true)
+			time.Sleep(7624 * time.Millisecond)
+			if !l.Alive() {
+				t.Fatalf("dead within its time: %v remain", l.Remaining())
+			}
+			s.away.Store(false)
+			time.Sleep(interval(s.ttl))
+			synctest.Wait()
+			if l.Remaining() < 7*time.Second {
+				t.Fatalf("%v remain although etcd is back", l.Remaining())
+			}
+		})
+	}
+}
+
+func TestALeaseOutlivesNoOutageThatIsLongerThanItself(t *testing.T) {
 	s := &script{ttl: 8 * time.Second}
 	inBubble(t, s, func(t *testing.T, l *Lease) {
-		time.Sleep(1500 * time.Millisecond)
+		time.Sleep(1001 * time.Millisecond)
 		synctest.Wait()
-		s.away.Store(true) // half a second after a renewal
-		time.Sleep(6499 * time.Millisecond)
+		s.away.Store(true) // just after a renewal
+		time.Sleep(7873 * time.Millisecond)
 		if !l.Alive() {
 			t.Fatal("dead within its time")
 		}
@@ -102,6 +138,42 @@ func TestALeaseOutlivesAnOutageThatIsShorterAndNoLonger(t *testing.T) {
 			t.Fatal("dead although etcd renewed it")
 		}
 	})
+}
+
+// Two of etcd's three machines are gone without a word.
+func TestARenewalThatHangsKeepsNoOtherFromBeingAnswered(t *testing.T) {
+	s := &script{ttl: 8 * time.Second, hanging: 2}
+	inBubble(t, s, func(t *testing.T, l *Lease) {
+		for range 100 {
+			time.Sleep(250 * time.Millisecond)
+			if l.Remaining() < 5*time.Second {
+				t.Fatalf("%v remain", l.Remaining())
+			}
+		}
+	})
+}
+
+// An etcd that stood still answers what it was asked before, as soon as it goes on.
+func TestARenewalThatHangsIsNotGivenUp(t *testing.T) {
+	s := &script{ttl: 8 * time.Second}
+	inBubble(t, s, func(t *testing.T, l *Lease) {
+		time.Sleep(time.Second)
+		s.away.Store(true)
+		time.Sleep(7600 * time.Millisecond)
+		if given := s.givenUp.Load(); given > 0 {
+			t.Fatalf("%d questions were given up", given)
+		}
+		s.away.Store(false)
+	})
+}
+
+func TestAnAnswerThatWasOvertakenChangesNothing(t *testing.T) {
+	l := &Lease{now: func() time.Duration { return 0 }, lost: make(chan struct{})}
+	l.prolong(5 * time.Second)
+	l.prolong(3 * time.Second)
+	if l.Remaining() != 5*time.Second {
+		t.Fatalf("%v remain", l.Remaining())
+	}
 }
 
 func TestALeaseThatEtcdDroppedIsLostForGood(t *testing.T) {

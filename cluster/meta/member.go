@@ -39,7 +39,7 @@ func (s *Store) Configure(ctx context.Context, wanted Settings) (Settings, error
 	return wanted, err
 }
 
-// Join makes a node a living member. The caller closes the Lease.
+// Join makes a node a living member, until it leaves or its lease is lost.
 func (s *Store) Join(ctx context.Context, n Node) (*Member, error) {
 	if err := n.ID.Check(); err != nil {
 		return nil, err
@@ -91,6 +91,17 @@ func (s *Store) enter(ctx context.Context, n Node, lease *Lease) (*Member, error
 	}
 	f := fence{keyAlive(n.ID), revision, ErrLeaseLost}
 	return &Member{writer{s, f}, n, lease, joined}, s.stands(&f, joined)
+}
+
+// Leave ends the membership of a node that serves nothing any more. Others hear so, and need not wait for its clock.
+func (m *Member) Leave(ctx context.Context) error {
+	m.Lease.lose()
+	err := m.change(ctx, func(e *edit) error {
+		n := m.Node
+		n.Left = true
+		return e.put(keyNode(n.ID), n)
+	})
+	return errors.Join(err, m.Lease.Close(ctx))
 }
 
 // claimLog makes the node's log known, if it may serve from it.

@@ -1,7 +1,6 @@
 package meta
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 
@@ -60,30 +59,25 @@ func TestSettingsAreThoseOfWhoCameFirst(t *testing.T) {
 	}
 }
 
-func TestTablesGetNumbersThatNoTableEverHad(t *testing.T) {
+// Of two that change the same at once one plans again.
+func TestReplicaVersionsThatRiseAtOnceAreAllDifferent(t *testing.T) {
 	s := open(t)
 	m := join(t, s, "n1")
 	const n = 8
 	var all sync.WaitGroup
-	for i := range n {
+	var seen sync.Map
+	for range n {
 		all.Go(func() {
-			if _, err := m.CreateTable(patience(t), fmt.Sprint("t", i)); err != nil {
-				t.Error(err)
+			v, err := m.RaiseReplicaVersion(patience(t))
+			if _, twice := seen.LoadOrStore(v, true); err != nil || twice {
+				t.Errorf("version %d, twice %v: %v", v, twice, err)
 			}
 		})
 	}
 	all.Wait()
-	if got := read(t, s); len(got.Tables) != n || got.lastTable != n {
-		t.Fatalf("%d tables, the last is %d", len(got.Tables), got.lastTable)
+	if got := read(t, s).Logs[m.Node.Log].ReplicaVersion; got != 1+n {
+		t.Fatalf("version %d after %d were raised", got, n)
 	}
-	ok(t, m.DropTable(patience(t), n))
-	wantError(t, m.DropTable(patience(t), n), "there is no table number 8")
-	again, err := m.CreateTable(patience(t), "new")
-	if err != nil || again.ID != n+1 {
-		t.Fatalf("%+v, %v", again, err)
-	}
-	_, err = m.CreateTable(patience(t), "new")
-	wantError(t, err, `there is a table "new" already, number 9`)
 }
 
 func (m *Member) mine(t *testing.T) view.Ranges { return read(t, m.store).Map.Ranges(m.Node.ID) }

@@ -2,6 +2,7 @@ package meta
 
 import (
 	"context"
+	"sync"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -11,37 +12,66 @@ import (
 // leases is etcd's client with renewals of our own, for one lease. The client's try again
 // without a pause for as long as no connection can be had, and keep a core busy by it. These wait.
 //
-// Renewals share a stream while it lives: to open one, where etcd wants passwords, the client has etcd hash the
+// Renewals one after the other share a stream: to open one, where etcd wants passwords, the client has etcd hash the
 // password again, which takes more of a processor than everything else that a cluster asks of it.
 //
-// Invariant: a stream whose last question was not answered is never used again. So an answer belongs to the
-// question before it, and to no earlier one.
+// Invariant: a stream belongs to one renewal at a time, and one whose last question was not answered is never used again.
+// So an answer belongs to the question before it, and to no earlier one.
 type leases struct {
 	*clientv3.Client
-	stream pb.Lease_LeaseKeepAliveClient // nil: none
-	end    context.CancelFunc
+	mu   sync.Mutex
+	idle *renewals // nil: none
 }
 
-// KeepAliveOnce asks once. Calls come one after the other.
+// renewals is a stream of them.
+type renewals struct {
+	pb.Lease_LeaseKeepAliveClient
+	end context.CancelFunc
+}
+
+// KeepAliveOnce asks once. Calls at the same time go by streams of their own.
 func (l *leases) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	if l.stream == nil {
-		if err := l.open(ctx); err != nil {
-			return nil, err
-		}
+	stream, err := l.take(ctx)
+	if err != nil {
+		return nil, err
 	}
-	inTime := context.AfterFunc(ctx, l.end)
-	resp, err := l.ask(id)
+	inTime := context.AfterFunc(ctx, stream.end)
+	resp, err := stream.ask(id)
 	if !inTime() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil || resp.TTL <= 0 {
-		l.hangUp()
+		stream.end()
+		return resp, err
 	}
-	return resp, err
+	l.keep(stream)
+	return resp, nil
+}
+
+// take gives the stream that was used last, if nobody else uses it, or a new one.
+func (l *leases) take(ctx context.Context) (*renewals, error) {
+	l.mu.Lock()
+	stream := l.idle
+	l.idle = nil
+	l.mu.Unlock()
+	if stream != nil {
+		return stream, nil
+	}
+	return l.open(ctx)
+}
+
+// keep keeps a stream for the next renewal, in the place of another.
+func (l *leases) keep(stream *renewals) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle != nil {
+		l.idle.end()
+	}
+	l.idle = stream
 }
 
 // open begins a stream that lives on when ctx ends.
-func (l *leases) open(ctx context.Context) error {
+func (l *leases) open(ctx context.Context) (*renewals, error) {
 	long, end := context.WithCancel(context.WithoutCancel(ctx))
 	inTime := context.AfterFunc(ctx, end)
 	stream, err := pb.NewLeaseClient(l.ActiveConnection()).LeaseKeepAlive(long, grpc.WaitForReady(true))
@@ -50,17 +80,16 @@ func (l *leases) open(ctx context.Context) error {
 	}
 	if err != nil {
 		end()
-		return err
-	}
-	l.stream, l.end = stream, end
-	return nil
-}
-
-func (l *leases) ask(id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	if err := l.stream.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
 		return nil, err
 	}
-	resp, err := l.stream.Recv()
+	return &renewals{stream, end}, nil
+}
+
+func (r *renewals) ask(id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	if err := r.Send(&pb.LeaseKeepAliveRequest{ID: int64(id)}); err != nil {
+		return nil, err
+	}
+	resp, err := r.Recv()
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +102,4 @@ func (l *leases) Revoke(ctx context.Context, id clientv3.LeaseID) (*clientv3.Lea
 	return l.Client.Revoke(ctx, id)
 }
 
-func (l *leases) hangUp() {
-	if l.stream != nil {
-		l.end()
-		l.stream, l.end = nil, nil
-	}
-}
+func (l *leases) hangUp() { l.keep(nil) }

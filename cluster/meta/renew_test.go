@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// renewals is etcd's side of them. An answer's time to live is the number of its question, over all streams.
-type renewals struct {
+// answerer is etcd's side of them. An answer's time to live is the number of its question, over all streams.
+type answerer struct {
 	pb.UnimplementedLeaseServer
 	asked   chan int64 // by which stream
 	answers chan struct{}
@@ -20,7 +20,7 @@ type renewals struct {
 	number  atomic.Int64
 }
 
-func (r *renewals) LeaseKeepAlive(s pb.Lease_LeaseKeepAliveServer) error {
+func (r *answerer) LeaseKeepAlive(s pb.Lease_LeaseKeepAliveServer) error {
 	stream := r.streams.Add(1)
 	for {
 		req, err := s.Recv()
@@ -36,9 +36,9 @@ func (r *renewals) LeaseKeepAlive(s pb.Lease_LeaseKeepAliveServer) error {
 	}
 }
 
-func startRenewals(t *testing.T) (*renewals, *leases) {
+func startAnswerer(t *testing.T) (*answerer, *leases) {
 	t.Helper()
-	r := &renewals{asked: make(chan int64, 10), answers: make(chan struct{}, 10)}
+	r := &answerer{asked: make(chan int64, 10), answers: make(chan struct{}, 10)}
 	server := grpc.NewServer()
 	pb.RegisterLeaseServer(server, r)
 	at, err := net.Listen("tcp", "127.0.0.1:0")
@@ -56,7 +56,7 @@ func startRenewals(t *testing.T) (*renewals, *leases) {
 }
 
 func TestRenewalsShareAStream(t *testing.T) {
-	r, l := startRenewals(t)
+	r, l := startAnswerer(t)
 	for n := range int64(5) {
 		r.answers <- struct{}{}
 		resp, err := l.KeepAliveOnce(patience(t), 1)
@@ -68,7 +68,7 @@ func TestRenewalsShareAStream(t *testing.T) {
 }
 
 func TestALateAnswerToARenewalIsNotTakenForTheNext(t *testing.T) {
-	r, l := startRenewals(t)
+	r, l := startAnswerer(t)
 	ctx, cancel := context.WithCancel(patience(t))
 	go func() {
 		<-r.asked

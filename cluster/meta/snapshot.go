@@ -22,7 +22,6 @@ type Snapshot struct {
 	Nodes    map[view.NodeID]Node
 	Alive    map[view.NodeID]Presence
 	Logs     map[record.LogID]Log
-	Tables   map[record.TableID]Table
 	// Migrations are all that have not ended, and the last that have.
 	Migrations map[uint64]Migration
 	// Recoveries are those that have not ended.
@@ -40,7 +39,6 @@ type Snapshot struct {
 	// Moves is the progress of migrations.
 	Moves map[uint64]MigrationProgress
 
-	lastTable     record.TableID
 	lastMigration uint64
 	raw           pairs
 	large         map[string]func(*Snapshot) // what large values were decoded to, by key
@@ -180,7 +178,7 @@ func snapshotOf(raw pairs, revision int64, old *Snapshot) (*Snapshot, error) {
 	s := &Snapshot{
 		Revision: revision,
 		Nodes:    map[view.NodeID]Node{}, Alive: map[view.NodeID]Presence{},
-		Logs: map[record.LogID]Log{}, Tables: map[record.TableID]Table{},
+		Logs:       map[record.LogID]Log{},
 		Recoveries: map[record.LogID]Recovery{},
 		Marks:      map[view.NodeID]Marks{}, Wishes: map[view.NodeID]Wish{},
 		Progress:   map[record.LogID]map[string]Progress{},
@@ -237,8 +235,6 @@ func (s *Snapshot) decode(key string, value []byte) error {
 		return err
 	case key == keyBalancer, key == keyDecision:
 		return s.decodeBalancer(key, value)
-	case key == keyTableCounter:
-		return json.Unmarshal(value, &s.lastTable)
 	case key == keyMigrationCounter:
 		return json.Unmarshal(value, &s.lastMigration)
 	case dir == dirMigrations:
@@ -259,8 +255,6 @@ func (s *Snapshot) decode(key string, value []byte) error {
 			s.keep(key, value, func(s *Snapshot) { s.Logs[l.ID] = l })
 			return l.ID
 		})
-	case dir == dirTables:
-		return into(s.Tables, value, func(t Table) record.TableID { return t.ID })
 	case dir == dirRecoveries:
 		return into(s.Recoveries, value, func(r Recovery) record.LogID { return r.Log })
 	case dir == dirMarks:

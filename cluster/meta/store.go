@@ -48,10 +48,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 func (s *Store) Close() error { return s.client.Close() }
 
 // quickReconnect keeps an etcd outage from being longer for us than for etcd:
-// gRPC's own steps grow to two minutes, far beyond a lease.
+// gRPC's own steps grow to two minutes, far beyond a lease. To find nobody at an address is cheap.
 func quickReconnect() grpc.DialOption {
 	return grpc.WithConnectParams(grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 400 * time.Millisecond},
+		Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 60 * time.Millisecond},
 		MinConnectTimeout: time.Second,
 	})
 }

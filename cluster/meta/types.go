@@ -42,6 +42,8 @@ type Node struct {
 	// Replicas names the directory of replicas that the node has. If it is another one than before,
 	// those are gone. 0: it has no name.
 	Replicas uint64 `json:"replicas,omitempty"`
+	// Left says that the node ended in good order: it had ceased to serve before its lease ended.
+	Left bool `json:"left,omitempty"`
 }
 
 // Presence exists while a node's lease does.
@@ -69,12 +71,6 @@ type Log struct {
 	// Leaving are places that others have now and do not need this log for, and whose records the node
 	// has not dropped yet. It must not be given them until it has.
 	Leaving view.Ranges `json:"leaving,omitempty"`
-}
-
-// Table is a set of keys with a name. Numbers are never used twice.
-type Table struct {
-	ID   record.TableID `json:"id"`
-	Name string         `json:"name"`
 }
 
 // Recovery is work that any coordinator can go on with: the parts of a dead

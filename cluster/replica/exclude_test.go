@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/internal/await"
@@ -53,5 +54,25 @@ func TestACopyAtANodeThatIsExcludedMeanwhileDoesNotCount(t *testing.T) {
 				t.Errorf("a copy of segment %d at %s counts, and no recovery would ask it", id, n)
 			}
 		}
+	}
+}
+
+// Without etcd no node can be noted as a backup; those that are do.
+func TestSegmentsAreOpenedAtBackupsThatAreNotedWhileTheLedgerIsAway(t *testing.T) {
+	c := newCluster(t, 4, 2, testSegment)
+	w := newWriter(t, testSegment)
+	o := c.options(2)
+	o.CallTimeout = time.Hour
+	c.primary(w, o)
+	for !c.book.has("n1") || !c.book.has("n2") || !c.book.has("n3") || !c.book.has("n4") {
+		w.prepare()
+	}
+	c.book.away.Store(true)
+	c.add("n5")
+	for range 10 { // One of them at least would be at the new node.
+		w.prepare()
+	}
+	if c.book.has("n5") {
+		t.Fatal("the ledger heard of the new node")
 	}
 }

@@ -162,7 +162,7 @@ type Primary struct {
 	closing  sync.Once
 	closeErr error
 
-	ledger sync.Mutex // one adds or excludes backups at a time; taken before mu
+	ledger turn // one adds or excludes backups at a time; taken before mu
 
 	mu    sync.Mutex
 	books books
@@ -170,7 +170,7 @@ type Primary struct {
 
 // NewPrimary makes a primary; Begin starts it.
 func NewPrimary(o PrimaryOptions) *Primary {
-	p := &Primary{o: o.withDefaults()}
+	p := &Primary{o: o.withDefaults(), ledger: newTurn()}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.open.Store(&map[record.SegmentID]*openSegment{})
 	p.streams.Store(&map[uint32]*stream{})

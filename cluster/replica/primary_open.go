@@ -182,11 +182,12 @@ func (p *Primary) admit(g *openSegment, s *stream) error {
 }
 
 func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.NodeID, how recruiting) (*stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, how.patience)
+	defer cancel()
+	// A node that is a backup already needs no ledger. So while etcd is away others are taken.
 	if err := p.addBackup(ctx, node); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, how.patience)
-	defer cancel()
 	l, err := p.linkTo(ctx, node)
 	if err != nil {
 		return nil, err
@@ -249,13 +250,15 @@ func (p *Primary) addBackup(ctx context.Context, node view.NodeID) error {
 	if p.isBackup(node) {
 		return nil
 	}
-	p.ledger.Lock()
-	defer p.ledger.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
+	defer cancel()
+	if err := p.ledger.take(ctx); err != nil {
+		return fmt.Errorf("note node %s as a backup: %w", node, err)
+	}
+	defer p.ledger.end()
 	if p.isBackup(node) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.o.CallTimeout)
-	defer cancel()
 	err := p.o.Ledger.AddBackup(ctx, node)
 	p.mu.Lock()
 	p.books.backups[node] = err == nil

@@ -9,6 +9,22 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
+// turn is a lock that one need not wait for longer than one has time: who has it may wait for etcd.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) end() { <-t }
+
 // degrade tells the ledger that there will be fewer copies, before that is so.
 func (p *Primary) degrade(ctx context.Context, m Membership) error {
 	p.mu.Lock()
@@ -115,8 +131,10 @@ func (p *Primary) exclude(ctx context.Context, m Membership) error {
 // excludeOne takes a node from the backups, first here: who is just giving it a replica finds
 // that it does not count.
 func (p *Primary) excludeOne(ctx context.Context, n view.NodeID, m Membership) error {
-	p.ledger.Lock()
-	defer p.ledger.Unlock()
+	if err := p.ledger.take(ctx); err != nil {
+		return err
+	}
+	defer p.ledger.end()
 	_, ghost := m.Ghosts[n]
 	p.mu.Lock()
 	if !ghost && p.needs(n) {

@@ -90,6 +90,7 @@ type book struct {
 	story   []string
 	// answer is asked what becomes of the answer to a call that was noted; nil: it arrives.
 	answer func(call string) error
+	away    atomic.Bool // nobody hears what is added
 }
 
 func newBook(copies int) *book {
@@ -113,7 +114,11 @@ func (b *book) answers(f func(call string) error) {
 	b.answer = f
 }
 
-func (b *book) AddBackup(_ context.Context, n view.NodeID) error {
+func (b *book) AddBackup(ctx context.Context, n view.NodeID) error {
+	if b.away.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backups[n] = true

@@ -72,6 +72,9 @@ type Options struct {
 var (
 	// ErrClosed says that the log was closed.
 	ErrClosed = errors.New("the log is closed")
+	// ErrNoSegment says that the machine gives no segment to append to: its disk is full, or it has no memory. It is
+	// said before anything is appended.
+	ErrNoSegment = errors.New("no segment can be made")
 	// ErrNoRoom says that an append has to wait for memory, or for room elsewhere.
 	// Whoever holds a guard must give it up first, or the memory is never free.
 	ErrNoRoom = errors.New("no room in memory at the moment")

@@ -66,8 +66,22 @@ func (l *Log) makeSpare(wait bool) (*Segment, error) {
 	return l.makeSegment()
 }
 
-// makeSegment makes an empty segment, room or not.
+// makeSegment makes an empty segment, room or not. Its errors are ErrNoSegment.
 func (l *Log) makeSegment() (*Segment, error) {
+	s, err := l.makeEmpty()
+	if err != nil {
+		return nil, noSegment{err}
+	}
+	return s, nil
+}
+
+// noSegment is an ErrNoSegment in the words of what is missing.
+type noSegment struct{ error }
+
+func (n noSegment) Is(target error) bool { return target == ErrNoSegment }
+func (n noSegment) Unwrap() error        { return n.error }
+
+func (l *Log) makeEmpty() (*Segment, error) {
 	s, err := l.drawSegment()
 	if err != nil {
 		return nil, err

@@ -77,11 +77,11 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 				s = tryPut(ss, fmt.Sprintf("full:%d", there), value)
 			}
 			there--
-			if s != store.Failed && s != store.Refused || ss.Err() == nil {
+			if s != store.Refused || !errors.Is(ss.Err(), device.ErrFull) && !store.OutOfMemory(ss.Err()) {
 				t.Fatalf("on a full disk: %v, %v", s, ss.Err())
 			}
-			if s == store.Failed && !errors.Is(ss.Err(), device.ErrFull) {
-				t.Fatalf("on a full disk: %v", ss.Err())
+			if got := get(t, ss, 0, fmt.Sprintf("full:%d", there)); got != "(absent)" {
+				t.Fatalf("what was refused is there: %.20q", got)
 			}
 			for n := range there {
 				if got := get(t, ss, 0, fmt.Sprintf("full:%d", n)); got != value {
@@ -566,5 +566,41 @@ func TestASegmentThatCannotBeRemovedBringsNothingBack(t *testing.T) {
 	again := session(t, open(t, o))
 	if seen := scanned(t, again, 0); len(seen) > 1 {
 		t.Fatalf("%d deleted keys came back", len(seen)-1)
+	}
+}
+
+func TestAnOperationThatAFullDiskRefusedIsRunOnceWhenItIsSentAgain(t *testing.T) {
+	dev := device.NewMemory()
+	dev.SetCapacity(800 << 10)
+	st := open(t, store.Options{Durability: store.EverySec, SegmentBytes: 16 << 10, Heads: 1, Device: dev, Cluster: true})
+	ss := session(t, st)
+	add := func() (result string, again bool, s store.Status) {
+		s = attempt(ss, func() store.Status {
+			k := ss.Key(0, []byte("counter"))
+			b, repeated, s := ss.Once(&k, store.OpID{Client: 7, Seq: 1}, func(old *store.View, _ bool) store.Effect {
+				return store.Effect{Write: &store.Write{Value: append([]byte("x"), old.Value...)}, Result: []byte("done")}
+			})
+			result, again = string(b), repeated
+			return s
+		})
+		return result, again, s
+	}
+	for n := 0; tryPut(ss, fmt.Sprint("full:", n), strings.Repeat("x", 300)) == store.OK; n++ {
+	}
+	for n := 0; tryPut(ss, fmt.Sprint("rest:", n), "x") == store.OK; n++ {
+	}
+	if _, _, s := add(); s != store.Refused || !errors.Is(ss.Err(), device.ErrFull) {
+		t.Fatalf("on a full disk: %v, %v", s, ss.Err())
+	}
+	if got := get(t, ss, 0, "counter"); got != "(absent)" {
+		t.Fatalf("what was refused is there: %q", got)
+	}
+	dev.SetCapacity(0)
+	await.True(t, "there is room again", func() bool {
+		_, again, s := add()
+		return s == store.OK && !again
+	})
+	if result, again, s := add(); s != store.OK || !again || result != "done" || get(t, ss, 0, "counter") != "x" {
+		t.Fatalf("sent once more: %v, again %v, %q; the key is %q", s, again, result, get(t, ss, 0, "counter"))
 	}
 }

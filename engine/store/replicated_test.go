@@ -509,8 +509,11 @@ func TestAFullDiskRefusesCopiedWritesAndLosesNothing(t *testing.T) {
 		s = tryPut(ss[0], fmt.Sprintf("full:%d", there), value)
 	}
 	there--
-	if s != store.Failed || !errors.Is(ss[0].Err(), device.ErrFull) {
+	if s != store.Refused || !errors.Is(ss[0].Err(), device.ErrFull) {
 		t.Fatalf("on a full disk: %v, %v", s, ss[0].Err())
+	}
+	if got := get(t, ss[0], 0, fmt.Sprintf("full:%d", there)); got != "(absent)" {
+		t.Fatalf("what was refused is there: %.20q", got)
 	}
 	dev.SetCapacity(0)
 	await.True(t, "writing works again", func() bool { return tryPut(ss[0], "again", "yes") == store.OK })

@@ -15,9 +15,9 @@ const (
 	NotFound        // No such key, or it has expired.
 	Cold            // A record, or room for one, is not in memory: see Session.TakeFetch. Nothing was changed.
 	Conflict        // The key is no longer as expected. Nothing was changed.
-	Refused         // The memory limit is reached, or the machine has no more.
+	Refused         // The memory limit is reached, or memory or disk of the machine are full. Nothing was changed.
 	TooLarge        // A key, value or transaction is over its limit.
-	Failed          // Disk full, log closed or worse.
+	Failed          // A disk fails, the log is closed or worse. Something may have been changed.
 )
 
 var statusNames = []string{"OK", "NotFound", "Cold", "Conflict", "Refused", "TooLarge", "Failed"}
@@ -42,12 +42,17 @@ func (ss *Session) fail(err error) Status {
 	case errors.Is(err, hlog.ErrNoRoom):
 		ss.noRoom = true
 		return Cold
-	case errors.Is(err, ErrMemoryFull), errors.Is(err, ErrIndexFull):
+	case errors.Is(err, ErrMemoryFull), errors.Is(err, ErrIndexFull), errors.Is(err, hlog.ErrNoSegment):
 		return Refused
 	case errors.Is(err, ErrTooLarge):
 		return TooLarge
 	}
 	return Failed
+}
+
+// OutOfMemory tells whether a Refused was for want of memory, by its error.
+func OutOfMemory(err error) bool {
+	return errors.Is(err, ErrMemoryFull) || errors.Is(err, ErrIndexFull)
 }
 
 // Err tells more about the last Refused, TooLarge or Failed.

@@ -51,13 +51,16 @@ func (c *call) truth(b bool) verdict {
 	return c.int(0)
 }
 
-// outOfMemory is the answer to a write that was refused for err. Clients look for
-// OOM; people want to know whether it was our limit or the machine's.
-func outOfMemory(err error) string {
-	if errors.Is(err, store.ErrIndexFull) {
+// refusal is the answer to a write that was refused for err. Clients look for
+// OOM; people want to know whether it was our limit, the machine's memory or its disk.
+func (s *Server) refusal(err error) string {
+	switch {
+	case errors.Is(err, store.ErrIndexFull):
 		return "OOM " + err.Error()
+	case store.OutOfMemory(err):
+		return errOutOfMemory
 	}
-	return errOutOfMemory
+	return s.storeError(err)
 }
 
 // storeError is the answer to a command that failed with the store. A node of a cluster whose log is over has nothing to
@@ -75,7 +78,7 @@ func (c *call) stopped(st store.Status) verdict {
 	case store.Cold:
 		return cold
 	case store.Refused:
-		return c.fail(outOfMemory(c.ss.Err()))
+		return c.fail(c.srv.refusal(c.ss.Err()))
 	}
 	if err := c.ss.Err(); err != nil {
 		return c.fail(c.srv.storeError(err))

@@ -160,7 +160,7 @@ func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
 	case st == store.NotFound:
 		out.Null()
 	case st == store.Refused:
-		refusal = outOfMemory(l.sess.Err())
+		refusal = l.srv.refusal(l.sess.Err())
 	default:
 		refusal = l.srv.storeError(l.sess.Err())
 	}

@@ -178,7 +178,7 @@ func functionCode(err error) string {
 	switch {
 	case errors.As(err, &exceeded):
 		return "QUOTA"
-	case errors.As(err, &refused) && refused.Status == store.Refused:
+	case errors.As(err, &refused) && store.OutOfMemory(refused):
 		return "OOM"
 	case errors.Is(err, sched.ErrBusy), errors.Is(err, extension.ErrBusy):
 		return "BUSY"

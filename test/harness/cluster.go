@@ -388,17 +388,31 @@ func (c *Cluster) tooFewCopies(s *meta.Snapshot, running int) error {
 // thin says whether segments of a node's log have fewer copies than wanted: those at nodes that were away for
 // a moment count again only when the node has made sure of them.
 func (n *Node) thin() error {
-	client := http.Client{Timeout: 5 * time.Second}
-	answer, err := client.Get("http://" + n.Admin + "/metrics")
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && !strings.Contains(string(text), "\nostro_copies_thin_segments 0\n") {
+	thin, err := n.Metric("ostro_copies_thin_segments")
+	if err == nil && thin > 0 {
 		err = fmt.Errorf("%s has segments with fewer copies than wanted", n.ID)
 	}
 	return err
+}
+
+// Metric is one of the numbers that the node tells.
+func (n *Node) Metric(name string) (float64, error) {
+	client := http.Client{Timeout: 5 * time.Second}
+	answer, err := client.Get("http://" + n.Admin + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err
+	}
+	_, after, found := strings.Cut("\n"+string(text), "\n"+name+" ")
+	if !found {
+		return 0, fmt.Errorf("%s does not tell %s", n.ID, name)
+	}
+	value, _, _ := strings.Cut(after, "\n")
+	return strconv.ParseFloat(value, 64)
 }
 
 func ping(addr string) error {

@@ -23,7 +23,7 @@ type tally struct {
 	c      *native.Client
 	name   string
 	counts [tallied]atomic.Int64 // additions that were acknowledged
-	failed [tallied]atomic.Int64 // those that a server could not do, as on a full disk: they count or not
+	failed [tallied]atomic.Int64 // those that a server could not do: they count or not
 	stop   atomic.Bool
 	all    sync.WaitGroup
 	ctx    context.Context
@@ -64,6 +64,7 @@ func (t *tally) count(worker int) {
 		switch {
 		case err == nil:
 			t.counts[n].Add(1)
+		case errors.As(err, &said) && said.Status == wire.Refused: // as on a full disk: it does not count
 		case errors.As(err, &said) && said.Status == wire.Failed:
 			t.failed[n].Add(1)
 		default:
