@@ -90,7 +90,7 @@ type book struct {
 	story   []string
 	// answer is asked what becomes of the answer to a call that was noted; nil: it arrives.
 	answer func(call string) error
-	away    atomic.Bool // nobody hears what is added
+	away   atomic.Bool // nobody hears what is added
 }
 
 func newBook(copies int) *book {
