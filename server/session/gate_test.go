@@ -213,7 +213,7 @@ func TestAnOperationThatWaitedMovesWithItsRange(t *testing.T) {
 func TestAnOperationWaitsOnlySoLong(t *testing.T) {
 	w := newWorld(t, store.Options{}, session.Options{WaitLimit: 50 * time.Millisecond}, "a")
 	w.show("a", view.RangesOf(view.Whole))
-	c := dial(t, w.seeds(), client.Options{Retry: 300 * time.Millisecond})
+	c := dial(t, w.seeds(), client.Options{Retry: 2 * time.Second}) // Time for an answer, also on a busy machine.
 	if _, err := c.Do(t.Context(), client.Put(0, []byte("k"), nil)); !errors.Is(err, client.ErrUnavailable) {
 		t.Fatal(err)
 	}
