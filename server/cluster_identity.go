@@ -131,6 +131,15 @@ func (id identity) rebooted() bool { return id.Boot == "" || id.Boot != bootID()
 // logPath is where the log's store lives.
 func (id identity) logPath() string { return filepath.Join(id.dir, logDir) }
 
+// hasLog tells whether there is one: a log that is new has none, nor has one that was lost.
+func (id identity) hasLog() (bool, error) {
+	_, err := os.Stat(id.logPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // setAside puts a log that others took over out of the way, in the place of an
 // earlier one, and returns who the node is with a log of its own. Whatever step it dies after,
 // it can be done again.

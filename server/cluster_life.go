@@ -230,15 +230,17 @@ func (l *life) follow(s *meta.Snapshot) {
 
 // openStore recovers the log and makes it a replicated one.
 func (l *life) openStore() error {
-	if l.id.rebooted() {
-		if err := l.pullMissing(l.ctx); err != nil {
-			return err
+	has, err := l.id.hasLog()
+	if err == nil && !has {
+		err = l.bootedAs("") // Whoever is interrupted begins again.
+	}
+	if err == nil && l.id.rebooted() {
+		if err = l.pullMissing(l.ctx); err == nil {
+			err = l.bootedAs(bootID())
 		}
-		l.id.Boot = bootID()
-		l.host.id.Boot = l.id.Boot
-		if err := l.id.write(); err != nil {
-			return err
-		}
+	}
+	if err != nil {
+		return err
 	}
 	n := l.node
 	o := n.cfg.storeOptions(l.memory, n.loops(), n.log, n.report)
@@ -249,7 +251,6 @@ func (l *life) openStore() error {
 	o.Arriving = migrate.Ranges(s.Unsettled(l.id.Node))
 	o.Serves = l.gate.serves
 	o.MayUpload, o.Elsewhere, o.Owners = l.gate.Alive, l.copyOf, l.owners
-	var err error
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err
 	}
@@ -260,6 +261,13 @@ func (l *life) openStore() error {
 	l.store = opened
 	n.store.Store(opened)
 	return nil
+}
+
+// bootedAs notes for which run of the machine the log is whole.
+func (l *life) bootedAs(boot string) error {
+	l.id.Boot = boot
+	l.host.id.Boot = boot
+	return l.id.write()
 }
 
 // openDoors lets clients in.

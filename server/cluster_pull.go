@@ -12,12 +12,13 @@ import (
 	"github.com/ostrodb/ostro/cluster/replica"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
 // pullMissing brings back what this machine has lost of the node's log and backups have: after a
-// loss of power, what was not synced yet and was acknowledged because others had it. It waits
-// until so many backups have answered that none of it can be missing.
+// loss of power, what was not synced yet and was acknowledged because others had it; all of it, if its directory is
+// gone. It waits until so many backups have answered that none of it can be missing.
 func (l *life) pullMissing(ctx context.Context) error {
 	if len(l.cache.Snapshot().Logs[l.id.Log].Backups) == 0 {
 		return nil // Nobody else has any of it.
@@ -38,6 +39,9 @@ func (l *life) pullMissing(ctx context.Context) error {
 		return err
 	}
 	defer release()
+	if err := hlog.Restored(disk, highest(found.Roster), found.Safe); err != nil {
+		return err
+	}
 	pulled := 0
 	for _, info := range found.Segments() {
 		did, err := l.pull(ctx, disk, found, info)
@@ -52,6 +56,14 @@ func (l *life) pullMissing(ctx context.Context) error {
 		l.log.Warn("this machine had lost a part of the node's log: it was brought back from backups", "segments", pulled)
 	}
 	return nil
+}
+
+// highest is the highest id of a log's segments.
+func highest(r replica.Roster) (id record.SegmentID) {
+	for n := range r.Segments.All() {
+		id = max(id, record.SegmentID(n))
+	}
+	return id
 }
 
 // surveySelf asks about this node's own log until enough have answered.
@@ -69,7 +81,7 @@ func (l *life) surveySelf(ctx context.Context) (*replica.Findings, error) {
 		}
 		if !told {
 			told = true
-			l.log.Warn("the machine was restarted: the node waits until enough backups say what they have of its log", "waitsFor", fmt.Sprint(waitFor))
+			l.log.Warn("the machine was restarted, or has lost the log: the node waits until enough backups say what they have of its log", "waitsFor", fmt.Sprint(waitFor))
 		}
 		pauseFor(ctx, surveyWithin/10)
 	}

@@ -1,10 +1,7 @@
 package server
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -74,8 +71,8 @@ func (l *life) copiesSoFar() (meta.Log, error) {
 	if err != nil {
 		return meta.Log{}, err
 	}
-	_, err = os.Stat(l.id.logPath())
-	if errors.Is(err, fs.ErrNotExist) {
+	has, err := l.id.hasLog()
+	if err == nil && !has {
 		err = m.SetCopies(l.ctx, l.settings.Replicas-1)
 	}
 	if err != nil {

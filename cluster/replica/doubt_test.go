@@ -204,3 +204,16 @@ func TestANodeThatMayBeExcludedIsNotedBeforeItGetsACopy(t *testing.T) {
 		t.Error("a copy at n1 counts, and no recovery would ask it")
 	}
 }
+
+// Whoever is told of a roster waits until somebody has it.
+func TestARosterThatNobodyGotIsNotWaitedFor(t *testing.T) {
+	c := newCluster(t, 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	p := c.primary(w, c.options(2))
+	w.await(w.head().write(1, 10))
+	c.settled(w, 2)
+	p.roster() // as for a segment that was dropped before it could be copied
+	if got, told := c.find().Roster.Number, p.RosterNumber(); got < told || told == 0 {
+		t.Errorf("backups have roster %d, and %d is told", got, told)
+	}
+}

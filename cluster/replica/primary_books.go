@@ -13,8 +13,8 @@ import (
 
 // books is what a primary knows of its log's copies, under its mu.
 type books struct {
-	// number is that of the newest roster.
-	number uint64
+	// number is that of the newest roster, and stored of the newest that some backup has.
+	number, stored uint64
 	// version is what all open replicas that count have at least; raising is what new
 	// ones get. They differ while the version is being raised.
 	version, raising uint64
@@ -209,9 +209,17 @@ func (p *Primary) end(streams ...*stream) {
 	p.streams.Store(&all)
 }
 
-// RosterNumber is that of the newest roster. Backups have it, or soon will.
+// storedRoster notes that a backup has a roster.
+func (p *Primary) storedRoster(r *Roster) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.books.stored = max(p.books.stored, r.Number)
+}
+
+// RosterNumber is that of the newest roster that a backup has. Who waits for one that was made, and that nobody could be
+// sent, might wait for ever.
 func (p *Primary) RosterNumber() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.books.number
+	return p.books.stored
 }

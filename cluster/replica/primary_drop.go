@@ -86,5 +86,8 @@ func (p *Primary) sendRoster(ctx context.Context, living []Member) (int, error) 
 		})
 	}
 	all.Wait()
+	if stored.Load() > 0 {
+		p.storedRoster(&request.Roster)
+	}
 	return int(stored.Load()), errors.Join(errs...)
 }

@@ -212,6 +212,7 @@ func (p *Primary) openStream(ctx context.Context, g *openSegment, node view.Node
 		}
 		return nil, err
 	}
+	p.storedRoster(&request.Roster)
 	return p.newStream(g, l, &request, answer)
 }
 

@@ -244,6 +244,7 @@ func (p *Primary) putAt(ctx context.Context, read *loaded, node view.NodeID) err
 	if err := p.put(ctx, node, request, read); err != nil {
 		return fmt.Errorf("copy segment %d: %w", c.id, err)
 	}
+	p.storedRoster(&request.Roster)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.stillBackup(node); err != nil {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -45,6 +46,29 @@ func (n *segmentIDs) load(l *Log) error {
 	}
 	l.SkipTo(f.Next)
 	return nil
+}
+
+// restoredGap is how far ids leap in a log that was lost: some that its copies do not tell of may have been used.
+const restoredGap = 1 << 20
+
+// Restored notes what copies tell of a log whose directory was lost: the highest id of its segments, and up to which batch
+// none is missing there, whatever segments are gone. In a directory that has its notes it does nothing.
+func Restored(d device.Device, highest record.SegmentID, safe record.BatchID) error {
+	if _, err := d.ReadMeta(SegmentsMeta); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	synced, err := json.Marshal(syncedFile{safe})
+	if err != nil {
+		return err
+	}
+	ids, err := json.Marshal(segmentsFile{highest + restoredGap})
+	if err != nil {
+		return err
+	}
+	if err := d.WriteMeta(SyncedMeta, synced); err != nil { // First: the other one says that both are there.
+		return err
+	}
+	return d.WriteMeta(SegmentsMeta, ids)
 }
 
 // drawSegment gives a segment an id and a slot; an id that was never used, if
