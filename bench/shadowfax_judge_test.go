@@ -75,8 +75,9 @@ func TestAShareIsCarriedWhenTwoLooksSaySo(t *testing.T) {
 	}{
 		"never":                     {[]shadowPoint{at(0.1, 0), at(0.2, 5), at(0.3, 8.9)}, 0},
 		"at once":                   {[]shadowPoint{at(0.1, 10), at(0.2, 10)}, 100 * time.Millisecond},
-		"nine tenths are enough":    {[]shadowPoint{at(0.1, 0), at(0.2, 9.1), at(0.3, 9.1)}, 200 * time.Millisecond},
-		"for one look only":         {[]shadowPoint{at(0.1, 10), at(0.2, 0), at(0.3, 10), at(0.4, 10)}, 300 * time.Millisecond},
+		"nine tenths are enough":    {[]shadowPoint{at(0.1, 0), at(0.2, 9.1), at(0.3, 9.1)}, 100 * time.Millisecond},
+		"for one look only":         {[]shadowPoint{at(0.1, 10), at(0.2, 0), at(0.3, 10), at(0.4, 10)}, 200 * time.Millisecond},
+		"since before the wish":     {[]shadowPoint{at(-0.05, 10), at(0.05, 10), at(0.15, 10)}, 50 * time.Millisecond},
 		"before it was asked for":   {[]shadowPoint{at(-0.2, 10), at(-0.1, 10), at(0.1, 0)}, 0},
 		"the last look has no peer": {[]shadowPoint{at(0.1, 0), at(0.2, 10)}, 0},
 		"nobody does anything":      {[]shadowPoint{{At: 0.1}, {At: 0.2}}, 0},

@@ -193,7 +193,7 @@ func (o *shadowOutcome) notes() []string {
 	}
 	if len(o.Scaleout)+len(o.Compaction) > 0 {
 		notes = append(notes,
-			"scale-out: took is until the target carries all load, released until nobody needs the source's log for it, carried until nine tenths of the target's share are executed there",
+			"scale-out: took is until the target carries all load, released until nobody needs the source's log for it, carried until nine tenths of its share begin to be executed at the target, by looks a tenth of a second apart",
 			"scale-out, the paper: throughput falls by a fifth at most meanwhile and is 10% higher afterwards, which needs a second machine; the last waiting operation ends after 100 s",
 			"scale-out: every record was read back at the end")
 	}

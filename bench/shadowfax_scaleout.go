@@ -21,7 +21,7 @@ type scaleout struct {
 	Took        time.Duration `json:"took_ns"`     // until the target carried all load of it
 	Released    time.Duration `json:"released_ns"` // until nobody needed the source's log any more; 0: it was not waited for
 	Share       float64       `json:"share"`       // of the operations, that the target gets in the end
-	Carried     time.Duration `json:"carried_ns"`  // until the target executed nine tenths of its share; 0: never
+	Carried     time.Duration `json:"carried_ns"`  // until the target began to execute nine tenths of its share; 0: never
 	MostWaiting float64       `json:"most_waiting"`
 	WaitedUntil time.Duration `json:"waited_until_ns"` // when operations were last seen to wait at the target; 0: never
 	Calm        stretch       `json:"calm"`
@@ -212,13 +212,18 @@ func (c *shadowCluster) until(ctx context.Context, id uint64, ended <-chan error
 	}
 }
 
-// carried is when the target got to nine tenths of its share, and stayed there for a second look.
+// carried is from when on the target had nine tenths of its share, for two looks: a rate is that of the time since the look
+// before. Closer looks would cost the move more than they tell.
 func carried(series []shadowPoint, share float64) time.Duration {
 	enough := func(p shadowPoint) bool { return p.Target >= 0.9*share*(p.Source+p.Target) && p.Target > 0 }
 	for i, p := range series {
-		if p.At > 0 && enough(p) && i+1 < len(series) && enough(series[i+1]) {
-			return time.Duration(p.At * 1e9)
+		if p.At <= 0 || !enough(p) || i+1 == len(series) || !enough(series[i+1]) {
+			continue
 		}
+		if i > 0 && series[i-1].At > 0 {
+			p = series[i-1]
+		}
+		return time.Duration(p.At * 1e9)
 	}
 	return 0
 }
