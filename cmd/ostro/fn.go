@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ostrodb/ostro/tenant/extension"
+	"github.com/ostrodb/ostro/tenant/library"
 )
 
 func newFn() *cobra.Command {
@@ -56,14 +57,21 @@ func readModule(path string, limits extension.Limits) ([]byte, error) {
 }
 
 func newFnDescribe() *cobra.Command {
-	var asJSON bool
+	f := &fnServer{}
 	cmd := &cobra.Command{
-		Use:   "describe MODULE",
-		Short: "Show a module's functions, imports and limits, or why it would be refused",
+		Use:   "describe FILE|NAME",
+		Short: "Show a module's functions, imports and limits, or why it would be refused; of an installed one versions and usage",
+		Long: `Show what is in a module. A file is looked at without a server: its functions, imports and
+limits, or why it would be refused. Anything else is the name of a module that is installed on
+a server, or in its cluster: its version, and what its functions have used since the start.`,
 		Example: `  ostro fn describe tree.wasm
-  ostro fn describe tree.wasm --json | jq -r '.functions[]'`,
+  ostro fn describe tree.wasm --json | jq -r '.functions[]'
+  ostro fn describe tree --tenant shop                           as it is installed`,
 		Args: takes(1, 1, "one module"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := os.Stat(args[0]); err != nil && library.CheckName(args[0]) == nil {
+				return f.describe(args[0])
+			}
 			limits := extension.DefaultLimits()
 			code, err := readModule(args[0], limits)
 			if err != nil {
@@ -73,14 +81,14 @@ func newFnDescribe() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%s: %w", args[0], err)
 			}
-			if asJSON {
+			if f.json {
 				return printJSON(cmd, about)
 			}
 			printModule(cmd, about, limits)
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	f.add(cmd)
 	return cmd
 }
 

@@ -100,6 +100,10 @@ func (f *fnServer) stats(names []string) error {
 	case len(sums) == 0:
 		return f.none()
 	}
+	return f.printStats(sums)
+}
+
+func (f *fnServer) printStats(sums []fnStats) error {
 	w := tabwriter.NewWriter(f.cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "MODULE\tFUNCTION\tCALLS\tFAILURES\tMEAN\tSLOWEST\tFUEL A CALL\tREADS\tWRITES\tRESPONSES")
 	for _, s := range sums {
@@ -108,6 +112,37 @@ func (f *fnServer) stats(names []string) error {
 			(u.Time / time.Duration(each)).Round(10*time.Nanosecond), u.Slowest.Round(time.Microsecond), u.Fuel/each, u.Reads, u.Writes, server.Size(u.Bytes).Short())
 	}
 	return w.Flush()
+}
+
+// fnInstalled is an installed module, as one node tells, and what it has used of all.
+type fnInstalled struct {
+	library.Entry
+	Tenant string    `json:"tenant"`
+	Usage  []fnStats `json:"usage"`
+}
+
+// describe tells of an installed module.
+func (f *fnServer) describe(name string) error {
+	all, err := f.usageAt(f.target)
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(all, func(u library.Usage) bool { return u.Name == name })
+	if i < 0 {
+		return fmt.Errorf("%w, and there is no file of that name", f.explain(name, errors.New("Library not found")))
+	}
+	m := fnInstalled{Entry: all[i].Entry, Tenant: all[i].Tenant}
+	if m.Usage, err = f.sums([]string{name}); err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(f.cmd, m)
+	}
+	out := f.cmd.OutOrStdout()
+	fmt.Fprintf(out, "%-12s %s of %s, version %d, installed %s\n", "module", m.Name, m.Tenant, m.Version, m.Installed.Local().Format(time.DateTime))
+	fmt.Fprintf(out, "%-12s %s, SHA-256 %s\n", "code", server.Size(m.Bytes).Short(), m.Sum)
+	fmt.Fprintf(out, "%-12s %s\n\n", "functions", strings.Join(m.Functions, ", "))
+	return f.printStats(m.Usage)
 }
 
 // sums adds up what all nodes say. A node that does not answer is told of, and left out.

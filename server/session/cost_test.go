@@ -2,11 +2,13 @@ package session_test
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/wire"
 )
@@ -125,4 +127,96 @@ func TestAValueOfATenantIsBounded(t *testing.T) {
 			t.Errorf("%d: %s answers %s %.100q, %v", i, s.op.Code, res.Status, res.Value, err)
 		}
 	}
+}
+
+// A session over the limit ends with the reason, and others of the tenant go on.
+func TestASessionTooManyEndsWithTheReason(t *testing.T) {
+	two := int64(2)
+	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {Connections: &two}, "bert": {}})
+	first := asTenant(t, addr, "anna")
+	second := asTenant(t, addr, "anna")
+	third := rawSession(t, addr)
+	hello := wire.Hello{Version: wire.Version, Client: 1, User: []byte("anna"), Secret: []byte("anna")}
+	if _, err := third.Write(wire.AppendHello(nil, &hello)); err != nil {
+		t.Fatal(err)
+	}
+	kind, body, err := readRaw(third)
+	if err != nil || kind != wire.TypeGoodbye {
+		t.Fatalf("%s, %v", kind, err)
+	}
+	if bye, err := wire.DecodeGoodbye(body); err != nil || bye.Reason != wire.ReasonTooMany || !strings.Contains(bye.Text, "tenant anna has reached its limit of 2 connections") {
+		t.Errorf("it was told %v, %v", bye, err)
+	}
+	for _, c := range []net.Conn{first, second, asTenant(t, addr, "bert")} {
+		if res, err := tell(c, wire.Batch{}, wire.Op{Code: wire.OpPing}); err != nil || res.Status != wire.OK {
+			t.Errorf("another session: %s, %v", res.Status, err)
+		}
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "the account has one connection less", func() bool {
+		for _, u := range r.Usage() {
+			if u.Name == "anna" {
+				return u.Connections == 1
+			}
+		}
+		return false
+	})
+	asTenant(t, addr, "anna")
+}
+
+// Operations that wait for the disk beyond the limit are refused; those that wait are answered, and then there is room again.
+func TestOperationsThatWaitForTheDiskAreBounded(t *testing.T) {
+	few := int64(4)
+	o := store.Options{Dir: t.TempDir(), Durability: store.EverySec, SegmentBytes: 128 << 10, MemoryBytes: 1 << 20, Policy: store.Spill}
+	r, addr := shared(t, o, map[string]tenant.Wish{"anna": {InFlight: &few}})
+	anna := asTenant(t, addr, "anna")
+	const keys = 200
+	value := make([]byte, 20_000)
+	for i := range keys {
+		if res, err := tell(anna, wire.Batch{}, wire.Op{Code: wire.OpPut, Key: fmt.Append(nil, i), Arg: value}); err != nil || res.Status != wire.OK {
+			t.Fatal(res.Status, err)
+		}
+	}
+	var refused, served int
+	for round := 0; round < 50 && (refused == 0 || served == 0); round++ {
+		var ops []wire.Op
+		for i := range 40 {
+			ops = append(ops, wire.Op{Code: wire.OpRead, Key: fmt.Append(nil, (round*40+i)%keys)})
+		}
+		if _, err := anna.Write(frameOf(1, ops...)); err != nil {
+			t.Fatal(err)
+		}
+		for left := len(ops); left > 0; {
+			_, body, err := readRaw(anna)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rs, err := wire.DecodeResults(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for ; rs.More(); left-- {
+				var res wire.Result
+				switch err := rs.Next(&res); {
+				case err != nil:
+					t.Fatal(err)
+				case res.Status == wire.OK && len(res.Value) == len(value):
+					served++
+				case res.Status == wire.Refused && strings.Contains(string(res.Value), "tenant anna has reached its limit of 4 operations that wait"):
+					refused++
+				default:
+					t.Fatalf("%s %.100q", res.Status, res.Value)
+				}
+			}
+		}
+	}
+	if refused == 0 || served == 0 {
+		t.Errorf("%d reads were refused, %d served", refused, served)
+	}
+	await.True(t, "nothing of the tenant waits", func() bool {
+		u := r.Usage()
+		return u[0].Waiting == 0
+	})
 }

@@ -47,6 +47,10 @@ func TestFunctionsAreInstalledListedAndDeletedFromTheCommandLine(t *testing.T) {
 		t.Errorf("after a kill %+v, %v\n%s", entries, err, o.stderr)
 	}
 	fn("stats", "--tenant", "shop").wants(t, 0, "CALLS", "walk")
+	fn("describe", "my_tree", "--tenant", "shop").wants(t, 0, "my_tree of shop, version 2", "SHA-256 "+entries[0].Sum.String(), "walk", "CALLS")
+	fn("describe", "my_tree", "--tenant", "shop", "--json").wants(t, 0, `"version": 2`, `"tenant": "shop"`, `"usage"`)
+	fn("describe", "my_tree").wants(t, 1, "default has no module", "no file of that name")
+	fn("describe", "my_tree.wasm").wants(t, 2, "does not exist")
 	fn("stats", "nothing").wants(t, 1, "no module", "ostro fn list")
 	fn("logs", "mine").wants(t, 0)
 	fn("logs", "nothing").wants(t, 1, "no module", "ostro fn list")
