@@ -87,7 +87,7 @@ func (t *Task) attempt(turn *sched.Turn) ([]byte, error) {
 		return nil, err
 	}
 	run := f.Enter()
-	defer run.Leave()
+	defer turn.Aloud(run.Leave)
 	began := time.Now()
 	res, err := pool.Call(&extension.Invocation{
 		Function: f.Name, Keys: t.req.Keys, Args: t.req.Args, ReadOnly: t.req.ReadOnly,

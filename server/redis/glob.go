@@ -11,20 +11,29 @@ package redis
 // Redis' own edges are kept: an unclosed class ends with the pattern, a reversed
 // range is turned around, ranges compare bytes as signed, a lone trailing
 // backslash stands for itself, and the empty string matches only the empty pattern.
+//
+// A pattern may take a number of steps that grows with the string, a byte of a class being one. Whoever writes longer ones
+// would have the loop stand still: as in Redis, where stars are too many, such a pattern matches nothing.
 func globMatch(pattern, s []byte, fold bool) bool {
 	if len(s) == 0 {
 		return len(pattern) == 0
 	}
 	p, i := 0, 0
 	star, retry := -1, 0 // where the last * stood, and where its rest was last tried
+	left := globSteps + globStepsByte*len(s)
 	for i < len(s) {
+		if left--; left < 0 {
+			return false
+		}
 		if p < len(pattern) && pattern[p] == '*' {
 			star, retry = p, i
 			p++
 			continue
 		}
 		if p < len(pattern) {
-			if next, ok := globOne(pattern, p, s[i], fold); ok {
+			next, ok := globOne(pattern[:min(p+2+left, len(pattern))], p, s[i], fold)
+			left -= next - p
+			if ok {
 				p, i = next, i+1
 				continue
 			}
@@ -40,6 +49,12 @@ func globMatch(pattern, s []byte, fold bool) bool {
 	}
 	return p == len(pattern)
 }
+
+// globSteps and globStepsByte are how many steps a pattern may take, and how many more for each byte of the string.
+const (
+	globSteps     = 8192
+	globStepsByte = 8
+)
 
 // globOne matches the element of the pattern at p, which is no star, against one
 // byte, and tells where the next element begins.

@@ -1,6 +1,9 @@
 package redis
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestGlobMatchesAsRedisDoes(t *testing.T) {
 	for _, c := range []struct {
@@ -64,6 +67,26 @@ func TestGlobWithManyStarsEndsSoon(t *testing.T) {
 	}
 	if globMatch(pattern, s, false) {
 		t.Error("matches without a b")
+	}
+}
+
+// What would take long is given up: the loop stands still meanwhile.
+func TestAGlobTakesStepsByTheLengthOfItsString(t *testing.T) {
+	as := func(n int) string { return strings.Repeat("a", n) }
+	for _, c := range []struct {
+		pattern, s string
+		want       bool
+	}{
+		{"user:*:name", "user:" + as(60_000) + ":name", true},
+		{"*a*a*a*", as(60_000), true},
+		{"[" + strings.Repeat("b", 4000) + "a]", "a", true},
+		{"[" + strings.Repeat("b", 1<<20) + "a]", "a", false},
+		{"*[" + strings.Repeat("b", 1<<20) + "a]", as(60_000), false},
+		{"*" + as(30_000) + "b", as(60_000) + "b", false},
+	} {
+		if got := globMatch([]byte(c.pattern), []byte(c.s), false); got != c.want {
+			t.Errorf("globMatch(%.20q of %d bytes, %.20q of %d) = %v, want %v", c.pattern, len(c.pattern), c.s, len(c.s), got, c.want)
+		}
 	}
 }
 

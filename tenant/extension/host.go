@@ -153,7 +153,7 @@ func (t *Task) logLine(level int, line []byte) {
 	case t.inv.Trial:
 		t.lines = append(binary.LittleEndian.AppendUint16(append(t.lines, byte(level)), uint16(len(line))), line...)
 	default:
-		t.inv.Log(level, line)
+		aloud(t.inv.Turns, func() { t.inv.Log(level, line) }) // Others write there, too.
 	}
 }
 

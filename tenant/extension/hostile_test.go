@@ -213,3 +213,32 @@ func TestEveryCutOfAModuleIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// loudly is a turn that notes whether it is loud.
+type loudly struct{ loud, times int }
+
+func (*loudly) Yield(extension.Reason) error { return nil }
+
+func (l *loudly) Aloud(f func()) {
+	l.loud++
+	l.times++
+	f()
+	l.loud--
+}
+
+// A long call runs on a thread that may lose its core at any moment: with a lock of those who serve they would wait for it.
+func TestWhatALongCallSharesWithOthersItDoesAloud(t *testing.T) {
+	p := newPool(t, "work", extension.PoolOptions{})
+	turn, lines := &loudly{}, 0
+	_, err := p.Call(&extension.Invocation{Function: "clock", Store: local.New(nil), Turns: turn, Log: func(int, []byte) {
+		if lines++; turn.loud == 0 {
+			t.Error("a line is logged quietly")
+		}
+	}})
+	if err != nil || lines == 0 {
+		t.Fatalf("%d lines, %v", lines, err)
+	}
+	if turn.times != lines+1 {
+		t.Errorf("it was loud %d times; it logs %d lines and gives its instance back", turn.times, lines)
+	}
+}

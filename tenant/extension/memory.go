@@ -16,7 +16,8 @@ type memory struct {
 
 	allowance Allowance // nil: none is needed
 	taken     int64
-	short     error // why it could not grow
+	short     error // why it could not grow, in this call,
+	shortOf   int64 // by so much
 	refused   bool  // it could not, at some time
 }
 
@@ -58,8 +59,11 @@ func (m *memory) take(more int64) bool {
 	if m.allowance == nil || more <= 0 {
 		return true
 	}
+	if m.short != nil && more >= m.shortOf {
+		return false // As before. To ask has the tenant's idle instances looked for.
+	}
 	if m.short = m.allowance.Take(more); m.short != nil {
-		m.refused = true
+		m.refused, m.shortOf = true, more
 		if len(m.buf) == 0 {
 			m.err = m.short
 		}

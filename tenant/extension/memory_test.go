@@ -61,3 +61,28 @@ func TestAnInstanceThatCannotBePaidForSaysWhy(t *testing.T) {
 		t.Fatalf("%d bytes are taken by %d instances", money.used, p.Metrics().Instances)
 	}
 }
+
+// counting is an allowance that says no, and counts how often.
+type counting struct {
+	purse
+	asked int
+}
+
+func (c *counting) Take(n int64) error {
+	c.asked++
+	return c.purse.Take(n)
+}
+
+func TestAGuestThatAsksForMemoryAgainAndAgainIsHeardOnce(t *testing.T) {
+	m := function(0x03, 0x40, 0x41, 1, 0x40, 0, 0x1a, 0x0c, 0, 0x0b) // loop: i32.const 1, memory.grow, drop, br 0
+	money := &counting{purse: purse{limit: 2 * page}}
+	p := poolOf(t, compiled(t, m), extension.DefaultLimits(), extension.PoolOptions{Memory: money})
+	for range 2 {
+		if _, err := attempt(t, p, trial("f", "k", local.New(nil))); err != extension.ErrAbandoned {
+			t.Fatal(err)
+		}
+	}
+	if money.asked > 8 {
+		t.Fatalf("two calls have asked for memory %d times", money.asked)
+	}
+}

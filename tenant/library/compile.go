@@ -77,8 +77,17 @@ func (q *queue) close() {
 // compilers is how many modules are compiled at a time.
 func compilers() int { return max(runtime.NumCPU()/2, 1) }
 
-func (l *Library) compileLoop() {
-	for e := l.compiling.next(); e != nil; e = l.compiling.next() {
+// queueOf is where an edition waits to be compiled. What is compiled quietly stands still while the machine is busy: nobody
+// else waits behind it.
+func (l *Library) queueOf(e *edition) *queue {
+	if e.entry.Bytes > quietBytes {
+		return &l.slowly
+	}
+	return &l.compiling
+}
+
+func (l *Library) compileLoop(q *queue) {
+	for e := q.next(); e != nil; e = q.next() {
 		if l.ctx.Err() != nil {
 			e.ready(nil, errClosed)
 			continue

@@ -65,7 +65,7 @@ func (e *edition) prepare(done func(error)) {
 	first := !e.queued
 	e.queued = true
 	e.mu.Unlock()
-	if first && !e.shelf.lib.compiling.add(e) {
+	if first && !e.shelf.lib.queueOf(e).add(e) {
 		e.ready(nil, errClosed)
 	}
 }

@@ -73,6 +73,7 @@ type Library struct {
 	runtimeErr  error
 
 	compiling queue
+	slowly    queue         // modules whose compilation is quiet, and may take long
 	checking  chan struct{} // holds one for each installation that compiles
 	warm      warmSet
 	logged    atomic.Int64 // bytes that logs hold
@@ -101,6 +102,7 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	}
 	l := &Library{opts: opts, log: opts.Logger, shelves: map[Owner]*Shelf{}, checking: make(chan struct{}, compilers())}
 	l.compiling.init()
+	l.slowly.init()
 	l.warm.init()
 	pages, asOf, err := opts.Book.Read(ctx)
 	if err != nil {
@@ -115,7 +117,8 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 		l.done.Go(func() { _, _ = l.engine() }) // A first call need not wait for it, and hears of its error.
 	}
 	for range compilers() {
-		l.done.Go(l.compileLoop)
+		l.done.Go(func() { l.compileLoop(&l.compiling) })
+		l.done.Go(func() { l.compileLoop(&l.slowly) })
 	}
 	return l, nil
 }
@@ -125,6 +128,7 @@ func (l *Library) Close() {
 	l.closed.Do(func() {
 		l.stop()
 		l.compiling.close()
+		l.slowly.close()
 		l.done.Wait()
 		l.closeRuntime()
 	})
