@@ -30,7 +30,8 @@ type fleet struct {
 	idle    []int // errands that nobody is on
 	o       *order
 	total   fleetTotal
-	owed    int // answers to operations that never end
+	owed    int    // answers to operations that never end
+	last    uint64 // sequence number that was given
 	latency *workload.Latency
 }
 
@@ -40,7 +41,9 @@ type fleetConn struct {
 	view    uint64
 	in      []byte // of a frame that has not come whole
 	unsent  []byte
-	watched bool // epoll tells when the socket takes more
+	watched bool   // epoll tells when the socket takes more
+	errands int    // under way
+	acked   uint64 // all operations with smaller sequence numbers are answered
 }
 
 // errand is a batch of operations under way: left of them are not done.
@@ -56,7 +59,8 @@ type chore struct {
 	tenant int
 	id     uint32
 	kind   uint8
-	aside  bool // it counts, but not in latencies
+	aside  bool   // it counts, but not in latencies
+	number uint64 // its sequence number, if it is to have one
 }
 
 // job is what a fleet does. It may keep state, for one thread calls it.
@@ -144,9 +148,14 @@ func (f *fleet) begin(tenant int, due time.Time) error {
 	f.idle = f.idle[:len(f.idle)-1]
 	e := &f.errands[at]
 	e.conn, e.left, e.began = tenant, f.o.batch, due
+	if c := &f.conns[tenant]; c.errands == 0 {
+		c.acked = f.last + 1
+	}
+	f.conns[tenant].errands++
 	start := f.open(tenant)
 	for i := range e.chores {
-		e.chores[i] = chore{tenant: tenant}
+		f.last++
+		e.chores[i] = chore{tenant: tenant, number: f.last}
 		f.out = f.o.job.first(f.out, &e.chores[i], tagOf(at, i))
 	}
 	f.out = wire.EndBatch(f.out, start, f.o.batch)
@@ -160,7 +169,7 @@ func tagOf(errand, i int) uint32 { return uint32(errand)*mostBatch + uint32(i) }
 
 // open begins a batch of a tenant.
 func (f *fleet) open(tenant int) (start int) {
-	f.out, start = wire.BeginBatch(f.out[:0], &wire.Batch{View: f.conns[tenant].view, Client: 1})
+	f.out, start = wire.BeginBatch(f.out[:0], &wire.Batch{View: f.conns[tenant].view, Client: 1, Acked: f.conns[tenant].acked})
 	return start
 }
 
@@ -311,6 +320,7 @@ func (f *fleet) ended(at, n int) {
 	e := &f.errands[at]
 	f.total.Ops += uint64(n)
 	if e.left -= n; e.left == 0 {
+		f.conns[e.conn].errands--
 		f.idle = append(f.idle, at)
 	}
 }

@@ -55,6 +55,7 @@ type pointJob struct {
 	draw     ids
 	writes   ids // of a hundred, which operations write
 	function bool
+	once     bool   // the server records each call, and so would not execute it again
 	get, put []byte // arguments of operations
 	key      []byte
 	value    []byte
@@ -87,6 +88,9 @@ func (j *pointJob) first(b []byte, c *chore, tag uint32) []byte {
 	}
 	if j.function {
 		op.Code = wire.OpInvoke
+	}
+	if j.once {
+		op.Flags, op.Sequence = wire.FlagOnce, c.number
 	}
 	return wire.AppendOp(b, &op, 0)
 }

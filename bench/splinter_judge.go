@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 )
 
@@ -24,10 +25,17 @@ func (o *splinterOutcome) judgeGet() []verdict {
 		return nil
 	}
 	loss := 1 - function.ratioTo(native, splinterRate)
-	return []verdict{{
+	lines := []verdict{{
 		fmt.Sprintf("a get by a function at %s, batches of %d: throughput lost", many(o.Tenants, "tenant", "tenants"), o.Batch),
 		"at most 25%", "19%", fmt.Sprintf("%.0f%%", 100*loss), holds(loss <= 0.25),
 	}}
+	if once := o.cell("get", float64(o.Batch), recordedName); once != nil {
+		lines = append(lines, verdict{
+			"the same, each call recorded by the server to take effect once", "-", "-",
+			fmt.Sprintf("%.0f%%", 100*(1-once.ratioTo(native, splinterRate))), "a plain get is not recorded",
+		})
+	}
+	return lines
 }
 
 func (o *splinterOutcome) judgeAggregate() (lines []verdict) {
@@ -73,11 +81,13 @@ func (o *splinterOutcome) judgeTAO() (lines []verdict) {
 
 func (o *splinterOutcome) judgeHostile() (lines []verdict) {
 	add := func(part, what string, every int, figure func(splinterRound) float64, wanted string, fits func(float64) bool) {
-		var none, bad *splinterCell
+		var none, again, bad *splinterCell
 		for _, c := range o.part(part) {
 			switch c.Way {
-			case "none":
+			case noneName:
 				none = &c
+			case againName:
+				again = &c
 			case hostileName(every):
 				bad = &c
 			}
@@ -85,8 +95,12 @@ func (o *splinterOutcome) judgeHostile() (lines []verdict) {
 		if none == nil || bad == nil || bad.of(func(r splinterRound) float64 { return float64(r.Endless) }) == 0 {
 			return // Where none was begun there is nothing to say.
 		}
-		r := bad.ratioTo(none, figure)
-		lines = append(lines, verdict{fmt.Sprintf("endless loops at %s: %s", hostileName(every), what), wanted, "-", times(r), holds(fits(r))})
+		all := bad.between(none, again, figure)
+		r := median(all)
+		lines = append(lines, verdict{
+			fmt.Sprintf("endless loops at %s: %s", hostileName(every), what), wanted, "-",
+			fmt.Sprintf("%s (%s)", times(r), eachTimes(all)), holds(fits(r)),
+		})
 	}
 	noise := o.noise()
 	add("hostile", "throughput", 1e6, splinterRate, fmt.Sprintf("1.00x within %.0f%%", 100*noise), func(r float64) bool { return r >= 1-noise })
@@ -101,14 +115,38 @@ func (o *splinterOutcome) judgeHostile() (lines []verdict) {
 	return lines
 }
 
-// noise is how far rounds without any loop lie from their median: less than that nobody can tell.
-func (o *splinterOutcome) noise() float64 {
-	for _, c := range o.part("hostile") {
-		if c.Way == "none" {
-			return max(0.03, spread(figures(c.Rounds, splinterRate))/2)
-		}
+// between is what each round has of the mean of those before and behind it, of which the second may be missing.
+func (c *splinterCell) between(none, again *splinterCell, figure func(splinterRound) float64) (all []float64) {
+	if again == nil {
+		again = none
 	}
-	return math.NaN()
+	for i := range c.Rounds {
+		all = append(all, 2*figure(c.Rounds[i])/(figure(none.Rounds[i])+figure(again.Rounds[i])))
+	}
+	return all
+}
+
+// eachTimes are the rounds' own figures, in their order.
+func eachTimes(all []float64) string {
+	var each []string
+	for _, r := range all {
+		each = append(each, times(r))
+	}
+	return strings.Join(each, ", ")
+}
+
+// noise is how far the two kinds of rounds without any loop lie apart, at the median: less than that nobody can tell.
+func (o *splinterOutcome) noise() float64 {
+	const least = 0.03
+	none, again := o.cell("hostile", 0, noneName), o.cell("hostile", 0, againName)
+	if none == nil || again == nil {
+		return least
+	}
+	var apart []float64
+	for _, r := range again.between(none, none, splinterRate) {
+		apart = append(apart, math.Abs(r-1))
+	}
+	return max(least, median(apart))
 }
 
 func (o *splinterOutcome) judgeInstall() []verdict {

@@ -30,7 +30,7 @@ func (o *splinterOutcome) ways() (all []string) {
 
 func TestSplinterMeasuresPlainOperationsBesideFunctions(t *testing.T) {
 	got := decoded[splinterOutcome](t, small("get,tenants")...)
-	if len(got.Cells) != 2*2+2+2*2 {
+	if len(got.Cells) != 2*3+2+2*2 {
 		t.Fatalf("measured %q", got.ways())
 	}
 	for _, c := range got.Cells {
@@ -38,7 +38,7 @@ func TestSplinterMeasuresPlainOperationsBesideFunctions(t *testing.T) {
 			t.Errorf("%s, %s, %s: %+v", c.Part, c.Case, c.Way, c.Rounds)
 		}
 	}
-	if lines := got.judge(); len(lines) != 1 || !strings.Contains(lines[0].Ours, "%") {
+	if lines := got.judge(); len(lines) != 2 || !strings.Contains(lines[0].Ours, "%") || !strings.Contains(lines[1].Line, "once") {
 		t.Errorf("judged %+v", lines)
 	}
 }
@@ -64,7 +64,7 @@ func TestSplinterSharesAServerWithWhoeverNeverEnds(t *testing.T) {
 	none, some := 0, 0
 	for _, c := range got.Cells {
 		switch n := c.Rounds[0].Endless; c.Way {
-		case "none", hostileName(1e6):
+		case noneName, againName, hostileName(1e6):
 			none += n
 		case hostileName(8):
 			some += n
@@ -124,5 +124,29 @@ func TestNumberedGuestsAreAllDifferent(t *testing.T) {
 	a, b := guest.Numbered(7), guest.Numbered(12345)
 	if bytes.Equal(a, b) || !bytes.Contains(b, []byte("ostro_fn_f12345")) || len(a) != len(b) {
 		t.Errorf("modules of %d and %d bytes", len(a), len(b))
+	}
+}
+
+func TestLoopsAreJudgedByTheRoundsBeforeAndBehindThem(t *testing.T) {
+	cell := func(part string, x float64, way string, rates ...float64) splinterCell {
+		c := splinterCell{Part: part, X: x, Way: way}
+		for _, r := range rates {
+			c.Rounds = append(c.Rounds, splinterRound{OpsPerSecond: r, Endless: 1})
+		}
+		return c
+	}
+	// The machine becomes slower by a tenth within each round: of that nothing is the loops'.
+	o := splinterOutcome{Cells: []splinterCell{
+		cell("hostile", 0, noneName, 105, 205, 305),
+		cell("hostile", 0, hostileName(1e6), 100, 200, 300),
+		cell("hostile", 0, againName, 95, 195, 295),
+	}}
+	lines := o.judgeHostile()
+	if len(lines) == 0 || lines[0].Holds != "yes" || !strings.Contains(lines[0].Ours, "1.00x, 1.00x, 1.00x") {
+		t.Errorf("judged %+v", lines)
+	}
+	o.Cells[1] = cell("hostile", 0, hostileName(1e6), 80, 160, 240)
+	if lines := o.judgeHostile(); len(lines) == 0 || lines[0].Holds != "NO" {
+		t.Errorf("judged %+v", lines)
 	}
 }

@@ -7,6 +7,7 @@ const (
 	indirectCost = tableMost + 8 // what it calls may be small, and then charges nothing itself
 	hostCost     = 100
 	bulkCost     = 8
+	oweMost      = 25_000                    // what regions cost together, at most, that take fuel without looking: half a slice
 	moveCost     = bulkCost + inlineBytes/16 // memory.copy and memory.fill, of up to inlineBytes
 )
 

@@ -185,7 +185,11 @@ func (p *pair) compareOne(tb testing.TB, fn string, def api.FunctionDefinition, 
 		tb.Fatalf("%s(%x) gives %v, with metering %v", fn, args, a, b)
 	}
 	p.compareState(tb, fn, a)
-	used := p.tank.given - int64(p.mods[1].ExportedGlobal(FuelExport).Get())
+	left := int64(p.mods[1].ExportedGlobal(FuelExport).Get())
+	if left < -oweMost {
+		tb.Fatalf("%s(%x) owes %d units of fuel when it has returned", fn, args, -left)
+	}
+	used := p.tank.given - left
 	if ticks := int64(p.mods[1].ExportedGlobal("g1").Get()); a.err == "" && used+smallMost < ticks {
 		// A small function is not charged when the host calls it.
 		tb.Fatalf("%s(%x) went through %d loops and functions for %d units of fuel", fn, args, ticks, used)

@@ -2,18 +2,15 @@ package meter
 
 import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
-// A function keeps its fuel in one of three ways.
+// A function keeps its fuel in one of two ways.
 type way byte
 
 const (
 	// inGlobal: charges are taken from the global. For functions without loops.
 	inGlobal way = iota
-	// inLocal: the fuel moves into a local when the function begins and back when it ends. For functions with loops
-	// that call nothing which looks at the fuel.
+	// inLocal: the fuel moves into a local when the function begins and back when it ends, and for calls of what looks
+	// at it. For functions with loops.
 	inLocal
-	// prepaid: loops without such calls draw fuel into a local and give back what is left when the function ends;
-	// all else is taken from the global. For functions with loops and calls.
-	prepaid
 )
 
 // emitter writes one function.
@@ -23,6 +20,7 @@ type emitter struct {
 	p       *plan
 	fi      *info
 	way     way
+	held    held
 	local   uint32   // ours
 	frame   bool     // the body is in a block of its own, so that its end is reached whatever happens
 	next    int      // region
@@ -58,28 +56,11 @@ func (w *rewriter) rewriteFunction(own int) error {
 
 func (e *emitter) choose(p *plan) {
 	e.p = p
-	switch {
-	case !p.repeats:
-		e.way = inGlobal
-	case !p.calls:
+	if p.repeats {
 		e.way = inLocal
 		e.report.InRegisters++
-	default:
-		for _, r := range p.regions {
-			if e.byLoop(&r) {
-				e.way = prepaid
-			}
-		}
-		if e.way == prepaid {
-			e.report.Prepaid++
-		}
 	}
 	e.frame = e.way != inGlobal || e.fi.counts
-}
-
-// byLoop tells of regions in loops whose fuel is drawn in advance.
-func (e *emitter) byLoop(r *region) bool {
-	return !r.gone && r.loop >= 0 && !e.p.loops[r.loop].calls
 }
 
 func (e *emitter) body(own int) error {
@@ -103,7 +84,7 @@ func (e *emitter) begin(own int) {
 		e.code.local(wasm.LocalGet, e.saved()).i32(int32(e.fi.frame)).op(wasm.I32Sub).global(wasm.GlobalSet, e.stack)
 	}
 	if e.way == inLocal {
-		e.global(wasm.GlobalGet, e.fuel).local(wasm.LocalSet, e.local)
+		e.load()
 	}
 	if e.frame {
 		e.with(wasm.Block, e.resultBlock(own))
@@ -112,11 +93,8 @@ func (e *emitter) begin(own int) {
 
 // finish writes what stands behind its last one: the fuel goes back, and the stack.
 func (e *emitter) finish() {
-	switch e.way {
-	case inLocal:
-		e.code.local(wasm.LocalGet, e.local).global(wasm.GlobalSet, e.fuel)
-	case prepaid:
-		e.global(wasm.GlobalGet, e.fuel).local(wasm.LocalGet, e.local).op(wasm.I64Add).global(wasm.GlobalSet, e.fuel)
+	if e.way == inLocal {
+		e.store()
 	}
 	if e.fi.counts {
 		e.code.local(wasm.LocalGet, e.saved()).global(wasm.GlobalSet, e.stack)
@@ -158,40 +136,67 @@ func (e *emitter) charge(r *region) {
 	case e.wraps(r):
 		e.chargeLocal(r.cost)
 		e.with(wasm.BrIf, 1)
-	case e.way == inLocal || e.way == prepaid && e.byLoop(r):
+	case e.owes(r):
+		e.note(r.cost)
+	case e.way == inLocal:
 		e.chargeLocal(r.cost)
-		e.when()
-		e.refill()
-		e.end()
+		e.unlikely(e.refill)
 	default:
 		e.global(wasm.GlobalGet, e.fuel).i64(int64(r.cost)).op(wasm.I64Sub)
-		if e.way != inGlobal { // The local is in use.
-			e.global(wasm.GlobalSet, e.fuel)
-			e.check(&e.code)
-			break
-		}
 		e.code.local(wasm.LocalTee, e.local).global(wasm.GlobalSet, e.fuel)
-		e.code.local(wasm.LocalGet, e.local).i64(0).op(wasm.I64LtS).when().call(e.more).end()
+		e.code.local(wasm.LocalGet, e.local).i64(0).op(wasm.I64LtS)
+		e.unlikely(func() { e.call(e.more) })
 	}
+}
+
+// unlikely writes what is done if what is on the stack is true, as a second arm: behind the two the compiler keeps in
+// registers what the first one leaves there, and a call leaves nothing.
+func (e *emitter) unlikely(do func()) {
+	e.op(wasm.I32Eqz).when().op(wasm.Else)
+	do()
+	e.end()
+}
+
+// owes tells of regions for which fuel is taken without a look at what is left: that is for the next head of a loop or
+// beginning of a function. Until there each function that is on the stack once runs through each of its regions once at
+// most, so that what all such regions of the module cost together bounds how far the fuel can go below zero.
+func (e *emitter) owes(r *region) bool {
+	if r.head || r.at == 0 || e.fi.counts || r.cost > e.mayOwe {
+		return false
+	}
+	e.mayOwe -= r.cost
+	return true
+}
+
+// note takes a cost from the fuel.
+func (e *emitter) note(cost uint64) {
+	if e.way == inGlobal {
+		e.global(wasm.GlobalGet, e.fuel).i64(int64(cost)).op(wasm.I64Sub).global(wasm.GlobalSet, e.fuel)
+		return
+	}
+	e.settle()
+	e.held = local
+	e.code.local(wasm.LocalGet, e.local).i64(int64(cost)).op(wasm.I64Sub).local(wasm.LocalSet, e.local)
 }
 
 // chargeLocal takes from the local and leaves whether it is used up.
 func (e *emitter) chargeLocal(cost uint64) {
+	e.settle()
+	e.held = local
 	e.code.local(wasm.LocalGet, e.local).i64(int64(cost)).op(wasm.I64Sub).local(wasm.LocalTee, e.local)
 	e.i64(0).op(wasm.I64LtS)
 }
 
 // refill brings the local above zero again.
 func (e *emitter) refill() {
-	fill := e.slice
-	if e.way == prepaid {
-		fill = e.prepay
-	}
-	e.code.local(wasm.LocalGet, e.local).call(fill).local(wasm.LocalSet, e.local)
+	e.code.local(wasm.LocalGet, e.local).call(e.slice).local(wasm.LocalSet, e.local)
 }
 
 // instr writes an instruction of the module's.
 func (e *emitter) instr(in *wasm.Instr) {
+	if meets(in.Op) {
+		e.meet(in.Op)
+	}
 	switch in.Op {
 	case wasm.Block, wasm.If:
 		e.outer = append(e.outer, false)
@@ -213,8 +218,9 @@ func (e *emitter) instr(in *wasm.Instr) {
 			e.with(wasm.Br, e.label(uint64(len(e.outer))))
 			return
 		}
-	case wasm.Call:
-		in.A = e.moved(in.A)
+	case wasm.Call, wasm.CallIndirect:
+		e.callOut(in)
+		return
 	case wasm.RefFunc:
 		e.global(wasm.GlobalGet, e.refs[in.A])
 		return
@@ -239,8 +245,13 @@ func (e *emitter) move(in *wasm.Instr, large uint32) {
 		}
 	}
 	e.code.local(wasm.LocalGet, first+2).i32(inlineBytes).op(wasm.I32GtU).when()
+	e.lend()
 	three()
-	e.call(large).op(wasm.Else)
+	e.call(large)
+	if e.way == inLocal && e.held != global { // It is where it was, whether this was large or not.
+		e.load()
+	}
+	e.op(wasm.Else)
 	three()
 	e.b = in.Append(e.b)
 	e.end()
@@ -255,6 +266,9 @@ func (e *emitter) bulk(in *wasm.Instr) {
 	case wasm.MemoryFill:
 		e.move(in, e.fill)
 		return
+	}
+	e.lend()
+	switch in.Op {
 	case wasm.MemoryInit:
 		e.call(e.bytes)
 	case wasm.MemoryGrow:
@@ -262,5 +276,6 @@ func (e *emitter) bulk(in *wasm.Instr) {
 	default:
 		e.call(e.elems)
 	}
+	e.lent()
 	e.b = in.Append(e.b)
 }

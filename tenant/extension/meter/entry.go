@@ -66,6 +66,7 @@ func (w *rewriter) dispatch(c *code, fns []uint32) {
 		if len(w.m.TypeOf(fn).Results) == 0 {
 			c.i32(0)
 		}
+		w.check(c) // It may owe.
 		c.global(wasm.GlobalGet, w.fuel).op(wasm.Return)
 	}
 	c.op(wasm.Unreachable)

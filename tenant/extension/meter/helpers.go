@@ -2,9 +2,6 @@ package meter
 
 import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
-// prepayUnits is what a loop draws in advance.
-const prepayUnits = 2048
-
 // inlineBytes is how much a copy or a fill moves at most that is done in its place.
 const inlineBytes = 512
 
@@ -13,18 +10,16 @@ const stepBytes = 64 << 10
 
 // helpers are functions that rewritten code calls.
 type helpers struct {
-	more   uint32 // () : the fuel is below zero, get some
-	prepay uint32 // (i64) -> i64 : fuel for a loop that has none left
-	bytes  uint32 // (i32) -> i32 : charge for so many bytes
-	elems  uint32 // (i32) -> i32 : charge for so many elements of a table
-	pages  uint32 // (i32) -> i32 : charge for so many pages of memory
-	copy   uint32 // (i32 i32 i32) : memory.copy in pieces
-	fill   uint32 // (i32 i32 i32) : memory.fill in pieces
+	more  uint32 // () : the fuel is below zero, get some
+	bytes uint32 // (i32) -> i32 : charge for so many bytes
+	elems uint32 // (i32) -> i32 : charge for so many elements of a table
+	pages uint32 // (i32) -> i32 : charge for so many pages of memory
+	copy  uint32 // (i32 i32 i32) : memory.copy in pieces
+	fill  uint32 // (i32 i32 i32) : memory.fill in pieces
 }
 
 func (w *rewriter) addHelpers() {
 	w.more = w.addFunc(nil, nil, nil, w.moreCode())
-	w.prepay = w.addFunc([]byte{wasm.I64}, []byte{wasm.I64}, nil, w.prepayCode())
 	i32 := []byte{wasm.I32}
 	w.bytes = w.addFunc(i32, i32, nil, w.sizeCode(func(c *code) { c.i64(4).op(wasm.I64ShrU) }))
 	w.elems = w.addFunc(i32, i32, nil, w.sizeCode(func(*code) {}))
@@ -55,14 +50,6 @@ func (w *rewriter) pay(c *code) {
 
 func (w *rewriter) check(c *code) {
 	c.global(wasm.GlobalGet, w.fuel).i64(0).op(wasm.I64LtS).when().call(w.more).end()
-}
-
-// prepayCode pays what the loop owes, and prepayUnits besides.
-func (w *rewriter) prepayCode() *code {
-	c := new(code)
-	c.i64(prepayUnits).local(wasm.LocalGet, 0).op(wasm.I64Sub)
-	w.pay(c)
-	return c.i64(prepayUnits)
 }
 
 // sizeCode charges for a size, which it returns.

@@ -11,7 +11,7 @@ package meter
 import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
 // Version counts what Rewrite has written: it grows with every change of that, for caches keep rewritten modules by it.
-const Version = 2
+const Version = 3
 
 // Names that a rewritten module uses. Modules that come with any of these are refused.
 const (
@@ -41,8 +41,7 @@ type Result struct {
 type Report struct {
 	Functions   int  // of its own
 	Unmetered   int  // so small that callers pay for them
-	InRegisters int  // without calls: their fuel is in a local
-	Prepaid     int  // with loops without calls: those draw fuel in advance
+	InRegisters int  // with loops: their fuel is in a local
 	Recursive   int  // count their stack
 	Points      int  // places where fuel is charged
 	BytesBefore int  // of the module

@@ -3,6 +3,7 @@ package meter
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -109,5 +110,30 @@ func TestDeepChainsOfCallsCountTheirStack(t *testing.T) {
 		if res.Report.Recursive != want {
 			t.Errorf("%d of %d functions count their stack, want %d", res.Report.Recursive, n, want)
 		}
+	}
+}
+
+// Each of these functions calls the next one twice, from a block that is large enough to be charged by itself, and none
+// has a loop that repeats: what they owe does not add up, for each looks at the fuel when it begins.
+func TestEveryFunctionLooksAtTheFuelWhenItBegins(t *testing.T) {
+	const depth = 22
+	m := &wasm.Module{Types: []wasm.FuncType{{}}}
+	for i := range depth {
+		c := new(code).with(wasm.Loop, wasm.EmptyBlock)
+		for range foldSumMost + foldMost {
+			c.i32(0).op(wasm.Drop)
+		}
+		if i > 0 {
+			c.call(uint32(i - 1)).call(uint32(i - 1))
+		}
+		m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, wasm.Code{Body: c.end().end().b})
+	}
+	m.Exports = []wasm.Export{{Name: "f", Kind: wasm.KindFunc, Index: depth - 1}}
+	p := newPair(t, m.Encode())
+	defer p.close()
+	p.renew(t)
+	*p.tank = tank{slice: 1000, left: 100_000}
+	if got := p.call(1, "f", nil); !strings.Contains(got.err, errBudget.Error()) {
+		t.Fatalf("a call of four million functions ends with %v, and was given %d units", got, p.tank.given)
 	}
 }

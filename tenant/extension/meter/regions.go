@@ -33,19 +33,11 @@ type frameOf struct {
 	dead    bool // it began in code that is never reached
 }
 
-// loopInfo is what is known about a loop when all was read.
-type loopInfo struct {
-	calls bool   // calls what charges by itself, or the host
-	inner bool   // has a loop within
-	typ   uint64 // of its block
-}
-
 // plan is where a function charges how much.
 type plan struct {
 	regions []region
-	loops   []loopInfo
-	repeats bool // has a loop that repeats
-	calls   bool // has any call of what charges by itself, or of the host
+	loops   []uint64 // types of their blocks
+	repeats bool     // has a loop that repeats
 
 	cur    int
 	loop   int
@@ -76,12 +68,7 @@ func (w *rewriter) step(p *plan, in *wasm.Instr, i int) {
 		p.open(in.Op)
 	case wasm.Loop:
 		p.open(in.Op)
-		for i := range p.frames[:len(p.frames)-1] {
-			if f := &p.frames[i]; f.op == wasm.Loop && !f.dead {
-				p.loops[p.regions[f.head].loop].inner = true
-			}
-		}
-		p.loops = append(p.loops, loopInfo{typ: in.A})
+		p.loops = append(p.loops, in.A)
 		p.loop = len(p.loops) - 1
 		p.begin(p.cur, i+1)
 		p.frames[len(p.frames)-1].head = p.cur
@@ -124,14 +111,6 @@ func (w *rewriter) stepPlain(p *plan, in *wasm.Instr, i int) {
 		p.dead = true
 	case wasm.Call:
 		w.stepCall(p, in)
-	case wasm.CallIndirect:
-		p.called()
-	}
-	switch {
-	case isMove(in.Op):
-		p.calls = true // If it is large. It takes from the global what it costs, and nothing of what a loop has drawn.
-	case isBulk(in.Op):
-		p.called()
 	}
 }
 
@@ -139,30 +118,15 @@ func (w *rewriter) stepCall(p *plan, in *wasm.Instr) {
 	own := int(in.A) - w.oldBase
 	switch {
 	case own < 0:
-		p.charge(hostCost) // The host does not look at what the guest has.
+		p.charge(hostCost)
 	case w.f.infos[own].small:
 		p.charge(w.f.infos[own].smallCost)
-		if w.f.infos[own].looks {
-			p.called()
-		}
-	default:
-		p.called()
 	}
 }
 
 func (p *plan) charge(n uint64) {
 	if !p.dead {
 		p.regions[p.cur].cost += n
-	}
-}
-
-// called notes a call that looks at the fuel itself.
-func (p *plan) called() {
-	p.calls = true
-	for i := range p.frames {
-		if f := &p.frames[i]; f.op == wasm.Loop {
-			p.loops[p.regions[f.head].loop].calls = true
-		}
 	}
 }
 
@@ -202,6 +166,8 @@ func (p *plan) branch(label uint64) {
 
 // fold adds small regions to what they are part of. Regions that came later are never the parents of earlier ones.
 func (p *plan) fold() {
+	first := &p.regions[0]
+	first.cost = max(first.cost, 1) // It looks at the fuel, for those who do not.
 	for i := len(p.regions) - 1; i > 0; i-- {
 		r := &p.regions[i]
 		if r.head {

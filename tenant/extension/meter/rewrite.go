@@ -25,11 +25,12 @@ type rewriter struct {
 	fuel, stack uint32            // globals
 	refs        map[uint64]uint32 // globals that hold functions
 	slice       uint32            // functions
+	mayOwe      uint64            // what is left of oweMost
 	helpers
 }
 
 func newRewriter(m *wasm.Module, l Limits, f *facts) *rewriter {
-	return &rewriter{m: m, l: l, f: f, oldBase: m.ImportedFuncs()}
+	return &rewriter{m: m, l: l, f: f, oldBase: m.ImportedFuncs(), mayOwe: oweMost}
 }
 
 func (w *rewriter) rewrite() error {

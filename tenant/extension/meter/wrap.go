@@ -2,7 +2,7 @@ package meter
 
 import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
-// An innermost loop that has its fuel in a local gets a loop around it:
+// A loop that charges gets a loop around it:
 //
 //	block                  what the loop leaves
 //	  loop
@@ -18,7 +18,7 @@ import "github.com/ostrodb/ostro/tenant/extension/wasm"
 //	  end
 //	end
 //
-// So no call is within the loop, for which the compiler would have to keep values out of registers, and what is
+// So the loop has no call but its own, for which the compiler would have to keep values out of registers, and what is
 // repeated has no branch that is taken but its own.
 
 // wrapBlocks is how many blocks a function may have whose loops are wrapped: compilation takes time by their square.
@@ -32,8 +32,7 @@ func (e *emitter) wraps(r *region) bool {
 	if r.gone || !r.head || r.loop < 0 || e.fi.blocks > wrapBlocks {
 		return false
 	}
-	l := &e.p.loops[r.loop]
-	return !l.inner && !e.takes(l.typ) && (e.way == inLocal || e.way == prepaid && e.byLoop(r))
+	return e.way == inLocal && !e.takes(e.p.loops[r.loop])
 }
 
 // takes tells of blocks that take operands.
