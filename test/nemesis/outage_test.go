@@ -29,19 +29,19 @@ type outage struct {
 	takes time.Duration // to end, about
 }
 
-var outages = []outage{
+var shortOutages = []outage{
 	{"SIGSTOP", func(g *game) error { return g.cluster.Etcd.Pause() }, func(g *game) error { g.cluster.Etcd.Resume(); return nil }, 0},
 	{"SIGKILL", func(g *game) error { g.cluster.Etcd.Kill(); return nil }, func(g *game) error { return g.cluster.StartEtcd() }, outageLease / 6},
 }
 
 // Whoever asks for anything meanwhile gets an answer, and segments open, close and are cleaned.
 func TestAnEtcdThatIsAwayForNearlyALeaseIsMissedByNobody(t *testing.T) {
-	endureAll(t, false, slices.Concat(outages, outages))
+	endureAll(t, false, slices.Concat(shortOutages, shortOutages))
 }
 
 // One that starts again has no time for leases while it hashes the passwords of all who come back; one that stood still has.
 func TestAnEtcdWithPasswordsThatStandsStillForNearlyALeaseIsMissedByNobody(t *testing.T) {
-	endureAll(t, true, outages[:1])
+	endureAll(t, true, shortOutages[:1])
 }
 
 func endureAll(t *testing.T, secure bool, all []outage) {
