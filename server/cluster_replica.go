@@ -60,7 +60,8 @@ func (l *life) newPrimary() (*replica.Primary, error) {
 		Device: l.device, Mode: replica.Mode(l.cfg.Replication),
 		Copies: l.settings.Replicas - 1, Version: log.ReplicaVersion, HadCopies: log.Copies, Backups: log.Backups,
 		Placement: replica.Placement{ScatterWidth: l.cfg.ScatterWidth}, CopyBytesPerSecond: copyBytesPerSecond,
-		Log: l.log.With("part", "primary"),
+		SharedMemory: l.cfg.MigrateShared,
+		Log:          l.log.With("part", "primary"),
 	})
 	l.primary.Store(p)
 	return p, nil

@@ -100,7 +100,7 @@ func (c *Config) Settings() []Setting {
 		{cluster, "migrate-pull-bytes", "how much one pull of a migration to this node brings: larger is faster, smaller gets less in the way of clients", false, parsedValue[Size]{&c.MigratePullBytes, ParseSize, "size"}},
 		{cluster, "migrate-partitions", "how many pulls of a migration to this node are under way at a time", false, intValue{&c.MigratePartitions}},
 		{cluster, "migrate-rate", "how much migrations to this node take in a second at most; 0: no limit", false, parsedValue[Size]{&c.MigrateRate, ParseSize, "size"}},
-		{cluster, "migrate-shared-memory", "let a node of the same machine that gives records away write them to this one's memory, instead of to a socket", false, boolValue{&c.MigrateShared}},
+		{cluster, "migrate-shared-memory", "let a node of the same machine that gives records away write them to this one's memory, and backups there read copies of them, instead of by sockets", false, boolValue{&c.MigrateShared}},
 		{cluster, "migrate-halt-dir", "for tests: migrations halt at a step for as long as this directory has a file of its name", false, textValue{&c.MigrateHaltDir}},
 		{cluster, "migrate-halt-at", "for tests: migrations to this node halt for good at this step, such as yielded", false, choiceValue{&c.MigrateHaltAt, haltSteps()}},
 

@@ -16,8 +16,13 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 	if err := c.Bind(&q); err != nil {
 		return nil, nil, err
 	}
-	if uint64(q.End) != uint64(len(c.Bulk)) || q.End > b.o.SegmentBytes {
-		return nil, nil, fmt.Errorf("%w: %d bytes came of a segment that ends at %d", ErrInvalid, len(c.Bulk), q.End)
+	bytes, done, err := memoryOf(&q, c.Bulk)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	if uint64(q.End) != uint64(len(bytes)) || q.End > b.o.SegmentBytes {
+		return nil, nil, fmt.Errorf("%w: %d bytes came of a segment that ends at %d", ErrInvalid, len(bytes), q.End)
 	}
 	l, err := b.writable(q.Log, c.From)
 	if err != nil {
@@ -31,8 +36,11 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 	var file *os.File
 	background.InTurn(func(rest func()) {
 		// Its sum is checked when it is written.
-		if err = verifyEntries(c.Bulk, q.Log, q.Segment, q.Closing, record.ScanOptions{SkipCRC: q.Checked, Between: rest}); err == nil {
-			file, err = fillReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, c.Bulk, rest)
+		if !q.Checked {
+			err = verifyEntries(bytes, q.Log, q.Segment, q.Closing, record.ScanOptions{Between: rest})
+		}
+		if err == nil {
+			file, err = fillReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, bytes, rest)
 		}
 	})
 	var tmp string

@@ -152,16 +152,18 @@ type RaiseRequest struct {
 	Segments []record.SegmentID `json:"segments"`
 }
 
-// PutRequest stores a copy of a closed segment, whose bytes up to End are the bulk. It is on
+// PutRequest stores a copy of a closed segment, whose bytes up to End are the bulk, or lie in Share. It is on
 // disk and verified when the answer comes, or nothing of it counts. It
 // replaces whatever replica of the segment there is. It can be repeated.
 type PutRequest struct {
 	Log     record.LogID     `json:"log"`
 	Segment record.SegmentID `json:"segment"`
 	Closing
-	// Checked says that the primary has checked the CRCs of all entries: a copy that has the sum is as good.
-	Checked bool   `json:"checked,omitzero"`
-	Roster  Roster `json:"roster"` // Segment is in it
+	// Checked says that the primary has checked all entries, and that they end so: a copy that has the sum is as good.
+	Checked bool `json:"checked,omitzero"`
+	// Share is memory of the primary with the bytes. A backup that cannot map it says ErrInvalid.
+	Share  *fabric.Share `json:"share,omitempty"`
+	Roster Roster        `json:"roster"` // Segment is in it
 }
 
 // RosterRequest stores a roster and drops all replicas that it makes stale. An

@@ -90,6 +90,8 @@ type PrimaryOptions struct {
 	// CopyBytesPerSecond bounds how fast lost copies of closed segments are made
 	// anew; default 64 MiB, negative is without bound.
 	CopyBytesPerSecond int
+	// SharedMemory has backups on the same machine read side segments in this node's memory.
+	SharedMemory bool
 	// HealthEvery is how often backups are asked for replicas that have gone bad; default 10 s.
 	HealthEvery time.Duration
 
@@ -148,7 +150,8 @@ type Primary struct {
 	closer closer
 	keeper keeper
 	copier copier
-	strays strays // under mu
+	strays strays   // under mu
+	remote sync.Map // of view.NodeID: backups that cannot map this node's memory
 
 	ctx    context.Context // ends with Close, or when replication has failed
 	cancel context.CancelFunc

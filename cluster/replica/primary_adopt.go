@@ -41,9 +41,16 @@ func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []
 	errs := make([]error, len(some))
 	var all sync.WaitGroup
 	turns := make(chan struct{}, thickenAtOnce)
+	var lent loans
+	defer lent.close()
+	if p.o.SharedMemory {
+		for _, c := range some {
+			lent.bytes = max(lent.bytes, int(c.End))
+		}
+	}
 	for i, c := range some {
 		at := slices.IndexFunc(segs, func(g hlog.SourceSegment) bool { return g.ID == c.id })
-		read := loaded{p: p, c: c, lent: segs[at].Bytes}
+		read := loaded{p: p, c: c, lent: segs[at].Bytes, loans: &lent}
 		turns <- struct{}{}
 		all.Go(func() {
 			errs[i] = p.thicken(ctx, c, m, &read, false)

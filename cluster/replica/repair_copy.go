@@ -136,7 +136,11 @@ type loaded struct {
 	c     *closedSegment
 	lent  []byte // where they lie, if they are at hand; not to be freed
 	bytes []byte
-	whole bool // the CRCs of all entries were checked
+	whole bool // all entries were checked
+
+	loans *loans // where memory for backups of this machine comes from, if they are at hand
+	loan  *loan  // where bytes are then
+	doubt bool   // one of that was not answered: a backup may still read it
 }
 
 // load reads and checks them.
@@ -163,6 +167,9 @@ func (l *loaded) load() error {
 		return err
 	}
 	l.bytes = b[:c.End]
+	if l.lent != nil {
+		l.loan = l.loans.take()
+	}
 	var sum uint32
 	background.InTurn(func(rest func()) { sum, err = l.check(rest) })
 	if err != nil {
@@ -182,14 +189,23 @@ func (l *loaded) load() error {
 // check sums up what was read. What others sent, and nobody has looked at since, is checked entry by entry, once for all
 // copies.
 func (l *loaded) check(rest func()) (sum uint32, err error) {
-	for at := 0; at < len(l.bytes); at += background.Piece {
-		sum = crc32.Update(sum, castagnoliTable, l.bytes[at:min(at+background.Piece, len(l.bytes))])
+	b := l.bytes
+	if l.loan != nil {
+		b = l.loan.memory.Bytes()[:len(b)]
+	}
+	for at := 0; at < len(b); at += background.Piece {
+		piece := b[at:min(at+background.Piece, len(b))]
+		if l.loan != nil {
+			copy(piece, l.bytes[at:])
+		}
+		sum = crc32.Update(sum, castagnoliTable, piece)
 		rest()
 	}
+	l.bytes = b
 	if l.lent == nil {
 		return sum, nil
 	}
-	if _, err := record.ScanWith(l.bytes, l.c.id, record.ScanOptions{Closed: true, Between: rest}); err != nil {
+	if err := verifyEntries(b, l.p.source.LogID, l.c.id, l.c.Closing, record.ScanOptions{Between: rest}); err != nil {
 		return 0, fmt.Errorf("segment %d cannot be copied: %w", l.c.id, err)
 	}
 	l.whole = true
@@ -201,7 +217,10 @@ func (l *loaded) free() {
 	if l.bytes != nil && l.lent == nil && l.p.source.Free != nil {
 		l.p.source.Free(l.bytes)
 	}
-	l.bytes = nil
+	if l.loan != nil {
+		l.loans.giveBack(l.loan, l.doubt)
+	}
+	l.bytes, l.loan = nil, nil
 }
 
 // putAt makes one copy.
@@ -222,7 +241,7 @@ func (p *Primary) putAt(ctx context.Context, read *loaded, node view.NodeID) err
 	if !request.Roster.Segments.Contains(uint64(c.id)) {
 		return nil // It was dropped meanwhile.
 	}
-	if _, err := p.call(ctx, node, MethodPut, request, read.bytes, nil); err != nil {
+	if err := p.put(ctx, node, request, read); err != nil {
 		return fmt.Errorf("copy segment %d: %w", c.id, err)
 	}
 	p.mu.Lock()
@@ -237,4 +256,20 @@ func (p *Primary) putAt(ctx context.Context, read *loaded, node view.NodeID) err
 		p.books.counts.copiedBytes += uint64(c.End)
 	}
 	return nil
+}
+
+// put has a backup take a copy from memory that both have, or over the wire.
+func (p *Primary) put(ctx context.Context, node view.NodeID, request PutRequest, read *loaded) error {
+	if _, remote := p.remote.Load(node); read.loan != nil && !remote {
+		request.Share = &read.loan.share
+		_, err := p.call(ctx, node, MethodPut, request, nil, nil)
+		if !errors.Is(err, ErrInvalid) {
+			read.doubt = read.doubt || err != nil
+			return err
+		}
+		p.remote.Store(node, true)
+		request.Share = nil
+	}
+	_, err := p.call(ctx, node, MethodPut, request, read.bytes, nil)
+	return err
 }
