@@ -50,10 +50,10 @@ func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []
 	}
 	for i, c := range some {
 		at := slices.IndexFunc(segs, func(g hlog.SourceSegment) bool { return g.ID == c.id })
-		read := loaded{p: p, c: c, lent: segs[at].Bytes, loans: &lent}
+		read := &loaded{p: p, c: c, lent: segs[at].Bytes, loans: &lent}
 		turns <- struct{}{}
 		all.Go(func() {
-			errs[i] = p.thicken(ctx, c, m, &read, false)
+			errs[i] = p.thicken(ctx, c, m, read, false)
 			<-turns
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -94,29 +96,53 @@ func (p *Primary) thicken(ctx context.Context, c *closedSegment, m Membership, r
 	p.mu.Unlock()
 	err := fmt.Errorf("segment %d: nobody can take a copy", c.id)
 	defer read.free()
-	for _, n := range candidates {
-		p.mu.Lock()
-		enough := len(c.holders) >= min(p.o.Copies, max(len(usable), p.books.copies)) || p.books.closed[c.id] != c
-		p.mu.Unlock()
-		if enough {
+	for len(candidates) > 0 {
+		lacks := p.lacks(c, usable)
+		if lacks == 0 {
 			return nil
 		}
-		if e := p.putAt(ctx, read, n.ID); e != nil {
-			p.avoid(n.ID, false, e)
-			err = errors.Join(err, e)
-			continue
-		}
-		p.welcome(n.ID)
 		if slowly {
+			lacks = 1
+		}
+		some := candidates[:min(lacks, len(candidates))]
+		candidates = candidates[len(some):]
+		e := p.putAll(ctx, read, some)
+		err = errors.Join(err, e)
+		if slowly && e == nil {
 			p.rest(ctx, int(c.End))
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.books.closed[c.id] != c || len(c.holders) >= min(p.o.Copies, max(len(usable), p.books.copies)) {
+	if p.lacks(c, usable) == 0 {
 		return nil
 	}
 	return err
+}
+
+// lacks is how many copies a segment should have more; none if it was dropped.
+func (p *Primary) lacks(c *closedSegment, usable []Member) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.books.closed[c.id] != c {
+		return 0
+	}
+	return max(0, min(p.o.Copies, max(len(usable), p.books.copies))-len(c.holders))
+}
+
+// putAll makes copies at some nodes at once.
+func (p *Primary) putAll(ctx context.Context, read *loaded, at []Member) error {
+	errs := make([]error, len(at))
+	var all sync.WaitGroup
+	for i, n := range at {
+		all.Go(func() {
+			if errs[i] = p.putAt(ctx, read, n.ID); errs[i] != nil {
+				p.avoid(n.ID, false, errs[i])
+				return
+			}
+			p.welcome(n.ID)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // rest keeps copying within its bound.
@@ -132,19 +158,22 @@ func (p *Primary) rest(ctx context.Context, bytes int) {
 
 // loaded is the bytes of a segment, read when they are first needed.
 type loaded struct {
+	mu    sync.Mutex // held while they are read
 	p     *Primary
 	c     *closedSegment
 	lent  []byte // where they lie, if they are at hand; not to be freed
 	bytes []byte
 	whole bool // all entries were checked
 
-	loans *loans // where memory for backups of this machine comes from, if they are at hand
-	loan  *loan  // where bytes are then
-	doubt bool   // one of that was not answered: a backup may still read it
+	loans *loans      // where memory for backups of this machine comes from, if they are at hand
+	loan  *loan       // where bytes are then
+	doubt atomic.Bool // one of that was not answered: a backup may still read it
 }
 
 // load reads and checks them.
 func (l *loaded) load() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.bytes != nil {
 		return nil
 	}
@@ -218,7 +247,7 @@ func (l *loaded) free() {
 		l.p.source.Free(l.bytes)
 	}
 	if l.loan != nil {
-		l.loans.giveBack(l.loan, l.doubt)
+		l.loans.giveBack(l.loan, l.doubt.Load())
 	}
 	l.bytes, l.loan = nil, nil
 }
@@ -264,7 +293,9 @@ func (p *Primary) put(ctx context.Context, node view.NodeID, request PutRequest,
 		request.Share = &read.loan.share
 		_, err := p.call(ctx, node, MethodPut, request, nil, nil)
 		if !errors.Is(err, ErrInvalid) {
-			read.doubt = read.doubt || err != nil
+			if err != nil {
+				read.doubt.Store(true)
+			}
 			return err
 		}
 		p.remote.Store(node, true)
