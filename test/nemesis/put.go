@@ -1,6 +1,7 @@
 package nemesis
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -42,12 +43,11 @@ func (r *Router) verifyKeys(l *ledger, keys []string, content func(key string, v
 	if err != nil {
 		return err
 	}
+	var wrong error
 	for i, v := range replies[0].Elems {
-		if err := l.compare(keys[i], harness.Text(v), content); err != nil {
-			return err
-		}
+		wrong = errors.Join(wrong, l.compare(keys[i], harness.Text(v), content))
 	}
-	return nil
+	return wrong
 }
 
 // ask asks until it gets answers: reading twice does no harm.
