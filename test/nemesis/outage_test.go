@@ -50,7 +50,7 @@ func endureAll(t *testing.T, secure bool, all []outage) {
 	})
 	for _, o := range all {
 		for try := 0; !g.endure(o); try++ {
-			if try == 5 {
+			if try == 10 {
 				t.Fatalf("%s: etcd was away for longer than a lease each time: this machine is too slow to show anything", o.name)
 			}
 		}
