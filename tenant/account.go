@@ -77,6 +77,10 @@ func (e *Exceeded) Error() string {
 	switch e.What {
 	case "bytes":
 		hint = "delete something, or have the limit raised"
+	case "connections":
+		hint = "close one, or have the limit raised"
+	case "inflight":
+		hint = "have fewer at a time, or have the limit raised"
 	case "function-memory":
 		hint = "have fewer calls at a time or functions that use less, or have the limit raised"
 	case "results":
@@ -93,6 +97,11 @@ var whatOf = map[string]string{
 func (a *Account) exceeded(what string, limit int64) error {
 	a.used.refused.Add(1)
 	return &Exceeded{Tenant: a.Tenant().Name, What: what, Limit: limit}
+}
+
+// Used is what the tenant uses of this node now: bytes, those of results that are kept, connections, and operations that wait.
+func (a *Account) Used() (bytes, results, connections, waiting int64) {
+	return a.weigh(a.Tenant()), a.results.Bytes(), a.connections.Load(), a.waiting.Load()
 }
 
 // Connect notes a connection, or says that there are too many.

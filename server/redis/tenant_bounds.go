@@ -38,7 +38,8 @@ func (c *call) overReply(bytes int) bool {
 func (c *conn) maxBulk() int64 { return c.bounded(&c.srv.settings.maxBulkBytes, tenant.MaxValueBytes) }
 
 // maxArg is how long an argument may be, and maxQuery what was sent and not executed.
-func (c *conn) maxArg() int64   { return c.bounded(&c.srv.settings.maxBulkBytes, tenantArgBytes) }
+func (c *conn) maxArg() int64 { return c.bounded(&c.srv.settings.maxBulkBytes, tenantArgBytes) }
+
 func (c *conn) maxQuery() int64 { return c.bounded(&c.srv.settings.maxQueryBytes, tenantQueryBytes) }
 
 // bounded is a setting, or what a tenant may have of it.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -183,6 +184,10 @@ func TestWhatIsTheOperatorsIsNoTenants(t *testing.T) {
 	} {
 		says(t, c, "NOPERM", strings.Fields(line)...)
 	}
+	says(t, c, "OK", "set", "k", strings.Repeat("x", 1000))
+	if r, err := c.do("info"); err != nil || !regexp.MustCompile(`used_bytes:1\d\d\d\r\n(.*\r\n)*used_connections:1\r\n`).MatchString(r.raw) {
+		t.Errorf("INFO does not tell a tenant what it uses: %q (%v)", r.raw, err)
+	}
 	r, err := c.do("info", "everything")
 	if err != nil || !strings.Contains(r.raw, "redis_version:") || strings.Contains(r.raw, "memory_bytes") {
 		t.Errorf("INFO tells a tenant %q (%v)", r.raw, err)
@@ -213,7 +218,7 @@ func TestWhoIsOverItsLimitIsToldAndOthersAreNot(t *testing.T) {
 	says(t, anna, "OK", "set", "m", "x")
 	as(t, addr, "anna")
 	third := dialRaw(t, addr)
-	says(t, third, "QUOTA tenant anna has reached its limit of 2 connections", "auth", "anna", "anna")
+	says(t, third, "QUOTA tenant anna has reached its limit of 2 connections: close one", "auth", "anna", "anna")
 	says(t, third, "NOAUTH", "ping")
 }
 
