@@ -221,5 +221,5 @@ func TestInvocationsOverALimitAreToldSo(t *testing.T) {
 	}
 	refused("rate", "tenant rate has reached its limit of 10 operations a second: wait", client.Invoke(0, b("k"), "put", b("v")))
 	refused("bytes", "tenant bytes has reached its limit of 1 bytes: delete something", client.Invoke(0, b("k"), "put", b("v")))
-	refused("inflight", "tenant inflight has reached its limit of 1 operations that wait: wait", client.Invoke(0, b("k"), "count", b(longWork)))
+	refused("inflight", "tenant inflight has reached its limit of 1 operations that wait: have fewer at a time", client.Invoke(0, b("k"), "count", b(longWork)))
 }
