@@ -89,11 +89,11 @@ func lastRead(ops []Op) (last Op, ok bool) {
 		switch {
 		case o.Act != Get && o.Act != Append:
 			return last, false
-		case o.Act == Get && o.answered() && o.Call > last.Call:
-			last = o
+		case o.Act == Get && o.answered() && (!ok || o.Call > last.Call):
+			last, ok = o, true
 		}
 	}
-	return last, last.Got != "" && !slices.ContainsFunc(ops, func(o Op) bool {
+	return last, ok && !slices.ContainsFunc(ops, func(o Op) bool {
 		return o != last && o.answered() && o.Return >= last.Call
 	})
 }

@@ -117,6 +117,22 @@ func TestHistoriesThatNoOrderExplainsFail(t *testing.T) {
 	}
 }
 
+// None of them had happened when nothing was there at last.
+func TestManyAppendsWithoutAnAnswerAndNothingThereAtLast(t *testing.T) {
+	var history ops
+	for i := range 14 {
+		history = append(history, appended(1, 0, fmt.Sprintf("%c;", 'a'+i), 0))
+	}
+	if err := linearize.Check(append(history, get(10, 11, ""))); err != nil {
+		t.Fatal(err)
+	}
+	var v *linearize.Violation
+	few := append(slices.Clone(history[:4]), appended(2, 3, "x;", 2), get(10, 11, ""))
+	if err := linearize.Check(few); !errors.As(err, &v) {
+		t.Fatal(err)
+	}
+}
+
 // Any of them may have happened, in any order: too many to try.
 func TestManyAppendsWithoutAnAnswerAreOrderedByWhatWasReadAtLast(t *testing.T) {
 	var history ops
