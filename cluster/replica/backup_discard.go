@@ -16,7 +16,8 @@ const MethodDiscard = "replica.discard"
 // stay. It can be repeated.
 //
 // One may come late: nobody waits for its answer any more, the replica was opened again, and copies count on it.
-// So it drops only what was opened by requests of lower numbers.
+// So it drops only what was opened by requests of lower numbers. Or it may come early, and the request to open after it, as
+// when the backup was held up with both at hand: that opens nothing any more.
 type DiscardRequest struct {
 	Log      record.LogID       `json:"log"`
 	Segments []record.SegmentID `json:"segments"`
@@ -35,6 +36,7 @@ func (b *Backup) onDiscard(_ context.Context, c *peer.Call) (any, []byte, error)
 	defer l.mu.Unlock()
 	var errs []error
 	for _, id := range q.Segments {
+		l.discarded[id] = max(l.discarded[id], q.Number)
 		if r := l.replicas[id]; r != nil && r.state != StateClosed && r.opened <= q.Number {
 			errs = append(errs, r.drop())
 		}

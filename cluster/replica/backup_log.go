@@ -23,7 +23,10 @@ type copies struct {
 	mu       sync.Mutex
 	saved    savedLog
 	replicas map[record.SegmentID]*replica
-	closed   bool
+	// discarded are the numbers of the last requests to discard what is in the roster: one to open it that was sent before may
+	// be taken after it.
+	discarded map[record.SegmentID]uint64
+	closed    bool
 
 	dom fabric.Domain // of its queue pairs and keys; nil if it is not connected
 	cq  fabric.CQ
@@ -46,7 +49,7 @@ func (b *Backup) log(id record.LogID, make bool) *copies {
 	defer b.mu.Unlock()
 	l := b.logs[id]
 	if l == nil && make {
-		l = &copies{b: b, id: id, replicas: map[record.SegmentID]*replica{}}
+		l = &copies{b: b, id: id, replicas: map[record.SegmentID]*replica{}, discarded: map[record.SegmentID]uint64{}}
 		b.logs[id] = l
 	}
 	return l

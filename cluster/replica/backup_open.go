@@ -116,6 +116,8 @@ func (l *copies) open(q *OpenRequest) (a OpenAnswer, err error) {
 	}
 	r := l.replicas[q.Segment]
 	switch {
+	case r == nil && q.Number < l.discarded[q.Segment]:
+		return a, fmt.Errorf("%w: segment %d was discarded since", ErrStale, q.Segment)
 	case r == nil:
 		r, err = l.create(q)
 	case r.state == StateClosed:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -35,6 +36,7 @@ func (l *copies) adopt(r Roster) error {
 // dropStale drops what is not part of the log any more.
 func (l *copies) dropStale() error {
 	var errs []error
+	maps.DeleteFunc(l.discarded, func(id record.SegmentID, _ uint64) bool { return !l.saved.Roster.Segments.Contains(uint64(id)) })
 	for id, r := range l.replicas {
 		if why := l.stale(r); why != "" {
 			l.b.o.Log.Debug("a replica is dropped", "log", nameOf(l.id), "segment", uint64(id), "why", why)

@@ -42,6 +42,14 @@ type found struct {
 	runs Runs
 }
 
+// lastUpTo is the last batch of a copy that is not beyond n; n is at least what its backup knows to be safe.
+func (c *found) lastUpTo(n record.BatchID) record.BatchID {
+	if c.info.Batch <= n {
+		return c.info.Batch
+	}
+	return record.BatchID(c.runs.lastUpTo(uint64(n)))
+}
+
 // Survey asks nodes what they have of a log. With fence, whoever answers has closed the log to
 // its primary first, for good. It waits for all of them as long as ctx lasts, but fails only
 // if nobody answers.
@@ -128,13 +136,20 @@ func (f *Findings) counts(c *found) bool {
 }
 
 // usable are the copies of a segment that count, those that reach farthest first.
+//
+// A backup that was slow to open a replica has one that looks as if it counted, until it is told to drop it or the version
+// rises: but nothing was ever written to it, or not all of it yet. What is safe is in every copy, so one that lacks
+// some of that, which another has, is none.
 func (f *Findings) usable(id record.SegmentID) []found {
 	var list []found
+	var least record.BatchID
 	for _, c := range f.copies[id] {
 		if f.counts(&c) {
 			list = append(list, c)
+			least = max(least, c.lastUpTo(f.Safe))
 		}
 	}
+	list = slices.DeleteFunc(list, func(c found) bool { return !c.info.Sealed && c.info.Batch < least })
 	slices.SortStableFunc(list, func(a, b found) int { return int(b.info.End) - int(a.info.End) })
 	return list
 }

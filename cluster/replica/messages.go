@@ -186,7 +186,7 @@ type SurveyRequest struct {
 	// primary's calls refused from now on, also after a restart. What the answer says
 	// then never changes but by loss.
 	Fence bool `json:"fence,omitempty"`
-	// Batches asks for the batches beyond the safe one, too.
+	// Batches asks for the batches beyond the safe one, too, and for the last of the others.
 	Batches bool `json:"batches,omitempty"`
 }
 
@@ -223,7 +223,7 @@ type ReplicaInfo struct {
 	TornBytes uint32 `json:"tornBytes,omitempty"`
 	OnDisk    bool   `json:"onDisk,omitempty"` // in a file of its own; else in a buffer
 	// RunBytes is how many bytes of the answer's bulk are this replica's batches
-	// beyond its backup's safe one; see DecodeRuns.
+	// beyond its backup's safe one, and the last that is not; see DecodeRuns.
 	RunBytes uint32 `json:"runBytes,omitempty"`
 }
 

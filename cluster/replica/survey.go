@@ -96,7 +96,10 @@ func (v *viewer) look(r *replica) (info ReplicaInfo, runs Runs, known bool) {
 	var only func(record.BatchID) bool
 	if v.batches {
 		only = func(n record.BatchID) bool {
-			if n > v.safe {
+			if n <= v.safe {
+				runs = runs[:0] // Of these the last will do.
+			}
+			if n > 0 { // Side segments have no other.
 				runs = runs.with(uint64(n))
 			}
 			return true
