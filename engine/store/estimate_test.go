@@ -8,16 +8,7 @@ import (
 )
 
 func TestAnEstimateFollowsWhereRecordsAreAndNotHowManyPlaces(t *testing.T) {
-	st, err := Open(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	st, ss := openOne(t, Options{})
 	if n, bytes := st.Estimate([]Range{wholeRange}); n != 0 || bytes != 0 {
 		t.Errorf("an empty store has %d records of %d bytes", n, bytes)
 	}

@@ -16,16 +16,7 @@ func TestALeapFindsNearlyEveryKeyAndNoOther(t *testing.T) {
 	if !canLeap {
 		t.Skip("this processor has not what leap needs")
 	}
-	st, err := Open(Options{Durability: None, SegmentBytes: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	_, ss := openOne(t, Options{Durability: None, SegmentBytes: 1 << 20})
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))

@@ -8,16 +8,7 @@ import (
 )
 
 func TestAScanOfARangeShowsItsKeysAndNoOthers(t *testing.T) {
-	st, err := Open(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	_, ss := openOne(t, Options{})
 	ss.Begin()
 	defer ss.End()
 	const keys = 20_000
@@ -55,16 +46,7 @@ func TestAScanOfARangeShowsItsKeysAndNoOthers(t *testing.T) {
 }
 
 func TestAScanTellsHowManyRecordsItLookedAt(t *testing.T) {
-	st, err := Open(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	_, ss := openOne(t, Options{})
 	ss.Begin()
 	defer ss.End()
 	const others = 1000
