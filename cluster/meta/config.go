@@ -146,6 +146,9 @@ func (c Config) cluster() string {
 	return c.Cluster
 }
 
+// prefix is what all keys of the cluster begin with.
+func (c Config) prefix() string { return "/ostro/" + c.cluster() + "/" }
+
 func (c Config) dialTimeout() time.Duration {
 	if c.DialTimeout == 0 {
 		return 5 * time.Second
@@ -176,11 +179,16 @@ func (c Config) client() (clientv3.Config, error) {
 	for _, e := range c.Endpoints {
 		endpoints = append(endpoints, scheme+e)
 	}
+	options := []grpc.DialOption{quickReconnect()}
+	if c.User != "" && c.Password != "" {
+		l := &login{user: c.User, password: c.Password, probe: c.prefix() + keySettings}
+		options = append(options, l.options()...)
+	}
 	return clientv3.Config{
-		Endpoints: endpoints, TLS: secure, Username: c.User, Password: c.Password,
+		Endpoints: endpoints, TLS: secure,
 		DialTimeout:       c.dialTimeout(),
 		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 2 * time.Second,
-		DialOptions: []grpc.DialOption{quickReconnect()},
+		DialOptions: options,
 		Logger:      zapTo(c.logger()),
 	}, nil
 }

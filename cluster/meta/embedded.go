@@ -74,8 +74,8 @@ func (e *Embedded) config(c EmbeddedConfig) (*embed.Config, error) {
 		return nil, err
 	}
 	ec.InitialCluster = ec.InitialClusterFromName(ec.Name)
-	// Alone, it waits for nobody's vote; and leases may be as short as a second.
-	ec.TickMs, ec.ElectionMs = 50, 500
+	// Alone, it needs nobody's vote, and yet waits for up to so long when it starts; and leases may be as short as a second.
+	ec.TickMs, ec.ElectionMs = 20, 100
 	ec.AutoCompactionMode, ec.AutoCompactionRetention = embed.CompactorModePeriodic, "10m"
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapTo(Config{Log: c.Log}.logger()))
 	ec.ServiceRegister = e.remember

@@ -128,7 +128,6 @@ func (l *Lease) prolong(to time.Duration) {
 
 // keep renews until the lease is lost or closed. A renewal that hangs keeps no other member of etcd from being asked, for
 // the machine at its other end may be gone. Nor is it given up: etcd may stand still, and answers it first when it goes on.
-// To ask again, by a stream of its own, is much work for an etcd that wants passwords.
 func (l *Lease) keep(ctx context.Context) {
 	var asking sync.WaitGroup
 	defer close(l.stopped)

@@ -12,8 +12,7 @@ import (
 // leases is etcd's client with renewals of our own, for one lease. The client's try again
 // without a pause for as long as no connection can be had, and keep a core busy by it. These wait.
 //
-// Renewals one after the other share a stream: to open one, where etcd wants passwords, the client has etcd hash the
-// password again, which takes more of a processor than everything else that a cluster asks of it.
+// Renewals one after the other share a stream: to open one, where etcd wants passwords, takes a request more (login).
 //
 // Invariant: a stream belongs to one renewal at a time, and one whose last question was not answered is never used again.
 // So an answer belongs to the question before it, and to no earlier one.

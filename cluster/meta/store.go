@@ -34,7 +34,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, c.explain(err)
 	}
-	s := &Store{client: client, kv: etcdPairs{client}, prefix: "/ostro/" + c.cluster() + "/", log: c.logger()}
+	s := &Store{client: client, kv: etcdPairs{client}, prefix: c.prefix(), log: c.logger()}
 	ctx, cancel := context.WithTimeout(ctx, c.dialTimeout())
 	defer cancel()
 	if _, err := client.Get(ctx, s.prefix+keySettings); err != nil {

@@ -249,16 +249,21 @@ func (c *Cluster) Meta(ctx context.Context) (*meta.Store, error) {
 	c.metaMu.Lock()
 	defer c.metaMu.Unlock()
 	if c.metaNow == nil {
-		config, err := meta.ParseURL(c.url)
-		if err != nil {
-			return nil, err
-		}
-		config.Log = slog.New(slog.DiscardHandler)
-		if c.metaNow, err = meta.Open(ctx, config); err != nil {
+		var err error
+		if c.metaNow, err = c.openMeta(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return c.metaNow, nil
+}
+
+func (c *Cluster) openMeta(ctx context.Context) (*meta.Store, error) {
+	config, err := meta.ParseURL(c.url)
+	if err != nil {
+		return nil, err
+	}
+	config.Log = slog.New(slog.DiscardHandler)
+	return meta.Open(ctx, config)
 }
 
 func (c *Cluster) hangUp() {

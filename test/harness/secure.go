@@ -90,6 +90,21 @@ func (c *Cluster) secure() error {
 	return c.secured.requirePasswords(ctx)
 }
 
+// Login is how long etcd takes to hash the password of one more who comes; no time where it wants none.
+func (c *Cluster) Login() (time.Duration, error) {
+	if c.secured == nil {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	began := time.Now()
+	m, err := c.openMeta(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return time.Since(began), m.Close()
+}
+
 func (c *Cluster) prepareSecured(addr string) {
 	var err error
 	c.secured, err = newSecured(filepath.Join(c.dir, "tls"), addr, c.host(TheEtcd))
