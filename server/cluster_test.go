@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ var etcd = sync.OnceValue(func() *meta.Embedded {
 	}
 	return e
 })
+
+// worlds counts them.
+var worlds atomic.Int64
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
@@ -83,7 +87,7 @@ func newWorldAt(t *testing.T, url string) *world {
 	if testing.Verbose() {
 		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	w.url = url + "/" + name[max(0, len(name)-60):]
+	w.url = fmt.Sprint(url, "/", name[max(0, len(name)-50):], "-", worlds.Add(1)) // Not the same one again with -count.
 	c, err := meta.ParseURL(w.url)
 	w.must(err)
 	c.Log = quiet
@@ -155,7 +159,13 @@ func (w *world) start(names ...string) {
 			errs[name], w.nodes[name] = err, n
 		})
 	}
-	all.Wait()
+	started := make(chan struct{})
+	go func() { all.Wait(); close(started) }()
+	select {
+	case <-started:
+	case <-patient(w.t).Done(): // A node waits to join for as long as it takes.
+		w.t.Fatalf("%v did not all start:\n%+v", names, w.cache.Snapshot())
+	}
 	for name, err := range errs {
 		if err != nil {
 			w.t.Fatalf("%s did not start: %v", name, err)
@@ -286,10 +296,11 @@ func (w *world) value(i int) string { return fmt.Sprint("value ", i, strings.Rep
 // write sets keys from a number to another.
 func (w *world) write(c *redis.ClusterClient, from, to int) {
 	w.t.Helper()
+	ctx := patient(w.t)
 	for i := from; i < to; i += 100 {
-		_, err := c.Pipelined(patient(w.t), func(p redis.Pipeliner) error {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for j := i; j < min(i+100, to); j++ {
-				p.Set(patient(w.t), key(j), w.value(j), 0)
+				p.Set(ctx, key(j), w.value(j), 0)
 			}
 			return nil
 		})
@@ -300,11 +311,12 @@ func (w *world) write(c *redis.ClusterClient, from, to int) {
 // check finds all keys from a number to another.
 func (w *world) check(c *redis.ClusterClient, from, to int) {
 	w.t.Helper()
+	ctx := patient(w.t)
 	for i := from; i < to; i += 100 {
 		var got []*redis.StringCmd
-		_, err := c.Pipelined(patient(w.t), func(p redis.Pipeliner) error {
+		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for j := i; j < min(i+100, to); j++ {
-				got = append(got, p.Get(patient(w.t), key(j)))
+				got = append(got, p.Get(ctx, key(j)))
 			}
 			return nil
 		})
