@@ -212,6 +212,23 @@ func TestFunctionsHaveNoMoreMemoryThanTheirTenantMay(t *testing.T) {
 	}
 }
 
+func TestALoweredLimitOfMemoryHoldsForTheNextCall(t *testing.T) {
+	s := newShared(t)
+	s.must(t, s.mallory, "FUNCTION", "LOAD", hostileModule(t))
+	s.must(t, s.mallory, "FCALL", "hoard", 1, "k") // Its instance keeps what it got.
+	const limit = 4 << 20
+	s.must(t, s.operator, "TENANT", "SET", "mallory", "FUNCTION-MEMORY", limit)
+	pages := s.must(t, s.mallory, "FCALL", "hoard", 1, "k").(string)
+	if n := int(pages[0]) + int(pages[1])<<8; n == 0 || n > limit>>16 {
+		t.Errorf("a call took %d pages more, with a limit of %d", n, limit>>16)
+	}
+	for _, u := range s.node.Tenants() {
+		if u.Name == "mallory" && u.FunctionMemory > limit {
+			t.Errorf("mallory's account: %+v", u)
+		}
+	}
+}
+
 func TestModulesThatAreBrokenOrBombsAreRefused(t *testing.T) {
 	s := newShared(t)
 	whole := librarytest.Module("hello", "greet")

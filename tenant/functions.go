@@ -70,13 +70,24 @@ func (m *Memory) Take(bytes int64) error {
 }
 
 func (m *Memory) take(bytes int64) bool {
-	now := m.used.Add(bytes)
-	t := m.tenant.Load()
-	if t == nil || t.Limits.FunctionMemory == 0 || now <= t.Limits.FunctionMemory {
+	if m.within(m.used.Add(bytes)) {
 		return true
 	}
 	m.used.Add(-bytes)
 	return false
+}
+
+func (m *Memory) within(bytes int64) bool {
+	t := m.tenant.Load()
+	return t == nil || t.Limits.FunctionMemory == 0 || bytes <= t.Limits.FunctionMemory
+}
+
+// shrink gives back what nobody needs at the moment, if it is more than the limit is by now. Without it a call would find an
+// instance from before that has all the memory it ever got.
+func (m *Memory) shrink() {
+	if f := m.relief.Load(); f != nil && !m.within(m.used.Load()) {
+		(*f)()
+	}
 }
 
 // Give takes a Take back.

@@ -46,6 +46,22 @@ func TestMemoryOfFunctionsEndsAtTheTenantsLimit(t *testing.T) {
 	}
 }
 
+func TestALimitOfMemoryThatIsLoweredTakesWhatIsIdleAtOnce(t *testing.T) {
+	r := newAlone(t)
+	edit(t, r, create("a", Wish{Password: text("rose")}))
+	m := r.Memory(r.Account("a"))
+	m.Relieve(func() { m.Give(600) })
+	if err := m.Take(1000); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ limit, left int64 }{{1000, 1000}, {500, 400}} {
+		edit(t, r, func(all *Catalog) error { return all.Change("a", Wish{FunctionMemory: number(c.limit)}) })
+		if got := m.Used(); got != c.left {
+			t.Errorf("with a limit of %d bytes it has %d, want %d", c.limit, got, c.left)
+		}
+	}
+}
+
 func TestTheLimitOfCoresHoldsAtOnce(t *testing.T) {
 	r := newAlone(t)
 	edit(t, r, create("a", Wish{Password: text("rose")}))

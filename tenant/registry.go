@@ -112,8 +112,18 @@ func (r *Registry) until(otherwise string, f func() error) {
 	}
 }
 
-// refresh makes accounts of what the book says.
+// refresh makes accounts of what the book says. Limits hold when it returns, for what there was before, too.
 func (r *Registry) refresh(ctx context.Context) error {
+	if err := r.renew(ctx); err != nil {
+		return err
+	}
+	for _, a := range *r.accounts.Load() {
+		a.memory.shrink()
+	}
+	return nil
+}
+
+func (r *Registry) renew(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, err := r.book.Read(ctx)

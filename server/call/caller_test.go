@@ -96,6 +96,17 @@ func BenchmarkShortCalls(b *testing.B) {
 
 // Who hangs up on a call that would take long owes for it, as one does whose call was ended by its deadline.
 func TestACallWhoseClientHasGoneIsOwedFor(t *testing.T) {
+	owesFor(t, func(_ *world, task *call.Task) { task.Cancel() })
+}
+
+// So does who kills it: to begin the next.
+func TestCallsThatAreKilledAreOwedFor(t *testing.T) {
+	owesFor(t, func(w *world, _ *call.Task) { w.shelf.Kill() })
+}
+
+// owesFor begins a call that would take long, and ends it before.
+func owesFor(t *testing.T, end func(*world, *call.Task)) {
+	t.Helper()
 	w := newWorld(t, store.Options{Durability: store.None})
 	w.put("k", string(make([]byte, 8)))
 	r := w.request("count", "k", "4000000000")
@@ -110,7 +121,7 @@ func TestACallWhoseClientHasGoneIsOwedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	await.True(t, "it has run for long", func() bool { return w.share.Usage().CPU > 50*time.Millisecond })
-	task.Cancel()
+	end(w, task)
 	<-done
 	await.True(t, "its tenant owes for it", func() bool { return w.share.Usage().Debt > 0 })
 }

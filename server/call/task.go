@@ -63,7 +63,8 @@ func (t *Task) run(turn *sched.Turn) {
 }
 
 // fruitless tells of calls that came to nothing by their own or their client's fault, and not since their function said so.
-// A client that leaves has its calls end as well as a deadline does: otherwise leaving would pay for them.
+// A client that leaves has its calls end as well as a deadline does, and so has who kills them: otherwise that would pay for
+// them.
 func fruitless(err error) bool {
 	var e *extension.CallError
 	if !errors.As(err, &e) {
@@ -71,7 +72,7 @@ func fruitless(err error) bool {
 	}
 	switch e.Kind {
 	case extension.Killed:
-		return errors.Is(err, sched.ErrLate) || errors.Is(err, errGone)
+		return errors.Is(err, sched.ErrLate) || errors.Is(err, errGone) || errors.Is(err, library.ErrKilled)
 	case extension.Failed, extension.Returned, extension.NotCommitted, extension.Broken:
 		return false
 	}

@@ -125,7 +125,9 @@ func (w *worker) retry(p *park, err error) {
 		return
 	}
 	w.serve(target{c: p.c, out: w.outFor(p.c), batch: p.batch, park: p})
-	switch {
+	switch a := p.c.purse.Account(); {
+	case a != nil && a.Gone(): // Nothing of it comes into databases that are being emptied.
+		w.refuse(&p.op, wire.Refused, deletedText)
 	case p.outcome != nil:
 		w.answer(&p.op, *p.outcome)
 	case !w.accepts(view.ViewID(p.batch.View)):

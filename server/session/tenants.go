@@ -85,6 +85,8 @@ func (c *conn) writer(client uint64) uint64 {
 	return c.known
 }
 
+const deletedText = "the tenant was deleted"
+
 // charge pays for the first n operations of the window, and tells how many of them a tenant may
 // begin now. The others are refused.
 func (w *worker) charge(n int) (paid int, err error) {
@@ -94,7 +96,7 @@ func (w *worker) charge(n int) (paid int, err error) {
 	case a == nil:
 		return n, nil
 	case a.Gone():
-		return 0, &wire.Goodbye{Reason: wire.ReasonDenied, Text: "the tenant was deleted"}
+		return 0, &wire.Goodbye{Reason: wire.ReasonDenied, Text: deletedText}
 	}
 	now := int64(time.Since(w.srv.began))
 	for paid < n {

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/client"
+	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/session"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/sched"
@@ -20,6 +22,13 @@ import (
 
 // shared is a server that tenants share; each one's password is its name.
 func shared(t *testing.T, o store.Options, tenants map[string]tenant.Wish) (*tenant.Registry, string) {
+	t.Helper()
+	r, _, addr := sharedBy(t, o, session.Options{}, tenants)
+	return r, addr
+}
+
+// sharedBy is one with options of the session's.
+func sharedBy(t *testing.T, o store.Options, so session.Options, tenants map[string]tenant.Wish) (*tenant.Registry, *session.Server, string) {
 	t.Helper()
 	st := openStore(t, o)
 	book, err := tenant.OpenFile("")
@@ -37,8 +46,9 @@ func shared(t *testing.T, o store.Options, tenants map[string]tenant.Wish) (*ten
 			t.Fatal(err)
 		}
 	}
-	_, addr := serve(t, st, session.Options{Password: "operator", Tenants: r})
-	return r, addr
+	so.Password, so.Tenants = "operator", r
+	srv, addr := serve(t, st, so)
+	return r, srv, addr
 }
 
 func member(t *testing.T, addr, name string) *client.Client {
@@ -155,5 +165,26 @@ func TestSessionsOverALimitAreToldSo(t *testing.T) {
 		if u.Name == "bert" && (u.Operations != 4 || u.Refused != 1 || u.BytesIn < 1000 || u.BytesOut == 0) {
 			t.Errorf("bert's account: %+v", u)
 		}
+	}
+}
+
+func TestAWriteThatWaitsIsNotMadeOnceItsTenantIsDeleted(t *testing.T) {
+	gate := &testGate{changed: make(chan struct{})}
+	all, coming := session.Alone().Routing(), *session.Alone().Routing()
+	coming.Arriving = view.RangesOf(view.Whole)
+	gate.set(&coming)
+	r, srv, addr := sharedBy(t, store.Options{}, session.Options{Gate: gate}, map[string]tenant.Wish{"anna": {}, "bert": {}})
+	ctx := t.Context()
+	anna, bert := member(t, addr, "anna").Put(ctx, 0, []byte("k"), []byte("v")), member(t, addr, "bert").Put(ctx, 0, []byte("k"), []byte("v"))
+	await.True(t, "both wait", func() bool { return srv.Metrics().Waited == 2 })
+	if err := r.Edit(ctx, func(c *tenant.Catalog) error { return c.Delete("anna") }); err != nil {
+		t.Fatal(err)
+	}
+	gate.set(all)
+	if _, err := anna.Wait(); err == nil || !strings.Contains(err.Error(), "the tenant was deleted") {
+		t.Errorf("the write of a tenant that was deleted: %v", err)
+	}
+	if _, err := bert.Wait(); err != nil {
+		t.Error(err)
 	}
 }

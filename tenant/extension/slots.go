@@ -61,16 +61,13 @@ const flushEvery = 256
 
 // put takes an instance back after calls.
 func (p *Pool) put(s *slot, in *instance) {
-	if p.scarce() {
-		p.drop(in)
-		return
-	}
 	if in.calls >= flushEvery || !s.idle.CompareAndSwap(nil, in) {
 		p.putList(s, in)
 		return
 	}
-	// The pool may have been closed since: then whoever sees it last takes the instance out again.
-	if p.closed.Load() {
+	// The pool may have been closed since, or its tenant's limit lowered: then whoever sees it last takes the instance
+	// out again.
+	if p.closed.Load() || p.scarce() {
 		if in := s.idle.Swap(nil); in != nil {
 			p.drop(in)
 		}
@@ -82,7 +79,7 @@ func (p *Pool) putList(s *slot, in *instance) {
 	p.mu.Lock()
 	p.flush(in)
 	switch {
-	case p.closed.Load():
+	case p.closed.Load() || p.scarce():
 	case s.idle.CompareAndSwap(nil, in):
 		p.mu.Unlock()
 		return
