@@ -41,7 +41,7 @@ func (h *host) survey(ctx context.Context, log record.LogID, nodes []view.NodeID
 	for n, err := range found.Failed {
 		h.log.Debug("a node did not answer a survey", "node", n, "why", err)
 	}
-	found.Version = h.cache.Snapshot().Logs[log].ReplicaVersion
+	found.Version, found.Report = h.cache.Snapshot().Logs[log].ReplicaVersion, h.log
 	return found
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -30,6 +31,8 @@ type Findings struct {
 	// Answers and Failed say who answered, and why others did not.
 	Answers map[view.NodeID]SurveyAnswer
 	Failed  map[view.NodeID]error
+	// Report hears from which copy each segment is read; nil: nobody does.
+	Report *slog.Logger
 
 	pool   *peer.Pool
 	copies map[record.SegmentID][]found

@@ -2,6 +2,8 @@ package replica_test
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -274,6 +276,32 @@ func TestASourceThatDiesIsReplacedByAnother(t *testing.T) {
 	slices.Sort(keys)
 	if want := written(whole, 29, texts...); err != nil || !slices.Equal(slices.Compact(keys), want) {
 		t.Fatalf("%d keys, want %d; %v", len(keys), len(want), err)
+	}
+}
+
+func TestWhoLooksForAWriteFindsWhichCopiesWereRead(t *testing.T) {
+	s, _ := dead(t)
+	f := s.find(s.nodes()...)
+	for _, all := range []bool{false, true} {
+		var said strings.Builder
+		o := &slog.HandlerOptions{}
+		if all {
+			o.Level = slog.LevelDebug
+		}
+		f.Report = slog.New(slog.NewTextHandler(&said, o))
+		_, err := gather(t, s, f, replica.FetchOptions{Ranges: whole, Cut: 30, Workers: 1})
+		check(t, err)
+		for segment, want := range map[int]string{
+			1: "copies=\"b1: closed, version 1, ", 2: "copies=\"b1: closed, version 1, ", 3: "version=1 ",
+			4: "from=b2 version=1 end=", // b1 has less of it.
+		} {
+			found := slices.ContainsFunc(strings.Split(said.String(), "\n"), func(line string) bool {
+				return strings.Contains(line, fmt.Sprintf(" segment=%d ", segment)) && strings.Contains(line, want)
+			})
+			if open := segment > 2; found != (open || all) {
+				t.Errorf("segment %d, debug %v: told %v:\n%s", segment, all, found, said.String())
+			}
+		}
 	}
 }
 

@@ -178,6 +178,7 @@ func (g *gathering) gather(ctx context.Context, worker int, j *job) error {
 		case ctx.Err() != nil:
 			return nil
 		}
+		g.f.refused(ctx, &s.found, err)
 		g.failed(j, s, err)
 		if s.tries > 0 {
 			pause(ctx, tryPause)
@@ -273,6 +274,9 @@ func (g *gathering) read(ctx context.Context, worker int, j *job, s *source) (en
 	if err == nil && a.Entries != entries {
 		err = fmt.Errorf("node %s sent %d entries of segment %d and speaks of %d: %w", s.node, entries, j.id, a.Entries, ErrInvalid)
 	}
+	if err == nil {
+		g.f.told(ctx, &s.found, a)
+	}
 	return entries, err
 }
 
@@ -323,11 +327,13 @@ func (f *Findings) Whole(ctx context.Context, id record.SegmentID) (bytes []byte
 			return nil
 		})
 		if err == nil {
+			f.told(ctx, &c, a)
 			return bytes, a, nil
 		}
 		if ctx.Err() != nil {
 			return nil, a, err
 		}
+		f.refused(ctx, &c, err)
 		lost.Reasons = append(lost.Reasons, err)
 	}
 	return nil, a, lost
