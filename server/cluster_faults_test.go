@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -76,6 +77,26 @@ func (w *world) revoke(name string) {
 	}
 	_, err = c.Revoke(patient(w.t), clientv3.LeaseID(got.Kvs[0].Lease))
 	w.must(err)
+}
+
+// Its revision rises by what this cluster never hears of, also between a node's joining and its look at the result.
+func TestNodesJoinWhileOthersWriteToTheSameEtcd(t *testing.T) {
+	w := newWorld(t)
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd().Addr()}})
+	w.must(err)
+	t.Cleanup(func() { _ = c.Close() })
+	ctx, stop := context.WithCancel(patient(t))
+	var others sync.WaitGroup
+	for i := range 8 {
+		others.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = c.Put(ctx, fmt.Sprint("/elsewhere/", i), "")
+			}
+		})
+	}
+	t.Cleanup(others.Wait)
+	t.Cleanup(stop)
+	w.start("n1", "n2", "n3")
 }
 
 // all names the nodes that run.

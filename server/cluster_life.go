@@ -181,9 +181,10 @@ func (l *life) join(first bool) (*meta.Member, error) {
 	}
 }
 
-// adopt serves as a member: not before the map is as new as the membership.
+// adopt serves as a member: not before the map is as new as the membership. It may be older than what was read
+// afterwards, for good: etcd's revision rises by what others write there, too, of which this cluster's watch tells nothing.
 func (l *life) adopt(m *meta.Member) error {
-	s, err := l.cache.Wait(l.ctx, func(s *meta.Snapshot) bool { return s.Revision >= m.Joined.Revision })
+	s, err := l.cache.Wait(l.ctx, func(s *meta.Snapshot) bool { return s.Revision >= m.Token() })
 	if err != nil {
 		_ = m.Lease.Close(context.Background())
 		return l.why(err)

@@ -155,7 +155,7 @@ func (o Options) whole(ctx context.Context) <-chan struct{} {
 					return false
 				}
 			}
-			return s.Revision >= o.Member.Joined.Revision
+			return s.Revision >= o.Member.Token()
 		})
 		if err == nil {
 			close(done)

@@ -147,7 +147,12 @@ func (c *Cache) apply(resp clientv3.WatchResponse) error {
 			raw[key] = e.Kv
 		}
 	}
-	next, err := snapshotOf(raw, resp.Header.Revision, old)
+	// Who is far behind is told everything in parts, each with etcd's own revision in its header.
+	revision := resp.Header.Revision
+	if n := len(resp.Events); n > 0 {
+		revision = resp.Events[n-1].Kv.ModRevision
+	}
+	next, err := snapshotOf(raw, revision, old)
 	if err != nil {
 		return err
 	}

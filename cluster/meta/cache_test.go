@@ -10,6 +10,9 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/internal/port"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // note writes something small, as who is allowed to; unnote takes it back.
@@ -45,6 +48,25 @@ func TestAWatcherResumesAfterCompaction(t *testing.T) {
 	await(t, cache, "the wishes", func(s *Snapshot) bool { return len(s.Wishes) == 4 })
 	ok(t, m.note(t, 5))
 	await(t, cache, "a later wish", func(s *Snapshot) bool { return len(s.Wishes) == 5 })
+}
+
+// etcd tells who is more than a thousand revisions behind in several responses. A watch that begins again after one of them
+// must ask for what is in the others.
+func TestASnapshotIsNoNewerThanTheLastEventThatItKnows(t *testing.T) {
+	s := open(t)
+	m := join(t, s, "n1")
+	c := &Cache{store: s, changed: make(chan struct{})}
+	c.current.Store(read(t, s))
+	ok(t, m.note(t, 1))
+	all, err := s.client.Get(patience(t), s.prefix+keyWish(noteOf(1)))
+	ok(t, err)
+	ok(t, c.apply(clientv3.WatchResponse{
+		Header: &etcdserverpb.ResponseHeader{Revision: all.Header.Revision + 2000},
+		Events: []*clientv3.Event{{Type: mvccpb.Event_PUT, Kv: all.Kvs[0]}},
+	}))
+	if got := c.Snapshot(); got.Revision != all.Kvs[0].ModRevision || len(got.Wishes) != 1 {
+		t.Fatalf("it has %d wishes at revision %d, not at %d", len(got.Wishes), got.Revision, all.Kvs[0].ModRevision)
+	}
 }
 
 func TestAWatcherSeesEveryDeletion(t *testing.T) {

@@ -18,7 +18,8 @@ type Member struct {
 	Node  Node
 	Lease *Lease
 	// Joined is the metadata after the node joined. What it says of the node's
-	// ranges holds: nobody gives them away while the node is alive.
+	// ranges holds: nobody gives them away while the node is alive. Who follows the metadata is sure to come to the
+	// revision of Token, and not to this one's, which may be that of a write elsewhere in etcd.
 	Joined *Snapshot
 }
 
