@@ -16,7 +16,7 @@ func (h *host) answerStatus(context.Context, *peer.Call) (any, []byte, error) {
 
 func (h *host) facts() NodeFacts {
 	n := h.node
-	f := NodeFacts{Version: BuildInfo().Version, Phase: n.Phase().String(), Uptime: time.Since(n.started)}
+	f := NodeFacts{Version: BuildInfo().Version, Phase: n.Phase().String(), Uptime: time.Since(n.started), Clock: time.Now()}
 	if err := n.Health(); err != nil {
 		f.Unhealthy = err.Error()
 	}

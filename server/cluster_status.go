@@ -57,6 +57,7 @@ type NodeFacts struct {
 	Phase          string        `json:"phase"`
 	Unhealthy      string        `json:"unhealthy,omitempty"` // why
 	Uptime         time.Duration `json:"uptime"`
+	Clock          time.Time     `json:"clock"` // when it answered, by its clock
 	Keys           int64         `json:"keys"`
 	MemoryBytes    int64         `json:"memoryBytes"`
 	MemoryLimit    int64         `json:"memoryLimit"`
@@ -235,6 +236,10 @@ func (c *ClusterStatus) problems() (list []string) {
 			say("%s is unhealthy: %s", n.ID, n.Facts.Unhealthy)
 		}
 	}
+	if first, last := c.clocks(); last.at.Sub(first.at) > clockSpread {
+		say("the clock of %s is %s ahead of that of %s: keys expire by them, and a write that is tried again may run twice from two minutes on; let NTP set them",
+			last.node, last.at.Sub(first.at).Round(time.Second), first.node)
+	}
 	for _, l := range c.Logs {
 		if l.Degraded {
 			say("%s", c.degraded(l))
@@ -254,6 +259,32 @@ func (c *ClusterStatus) problems() (list []string) {
 		}
 	}
 	return list
+}
+
+// clockSpread is by how much clocks may differ before an operator is told. Nodes are asked at once, and have a second to answer.
+const clockSpread = 10 * time.Second
+
+// clock is what a node took for the time when it was asked.
+type clock struct {
+	node view.NodeID
+	at   time.Time
+}
+
+// clocks finds the clocks that are furthest behind and ahead.
+func (c *ClusterStatus) clocks() (first, last clock) {
+	for _, n := range c.Nodes {
+		if n.Facts == nil || n.Facts.Clock.IsZero() {
+			continue // It did not answer, or is of a version that does not tell.
+		}
+		here := clock{n.ID, n.Facts.Clock}
+		if first.node == "" || here.at.Before(first.at) {
+			first = here
+		}
+		if last.node == "" || here.at.After(last.at) {
+			last = here
+		}
+	}
+	return first, last
 }
 
 // degraded says why a log has too few copies, and how far they are or what to do.

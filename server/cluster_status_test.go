@@ -62,6 +62,24 @@ func TestALogWithTooFewCopiesSaysHowFarTheyAreOrWhatToDo(t *testing.T) {
 	}
 }
 
+func TestClocksThatAreFarApartAreAProblem(t *testing.T) {
+	now := time.Now()
+	at := func(id view.NodeID, ahead time.Duration) NodeStatus {
+		return NodeStatus{ID: id, Alive: true, Facts: &NodeFacts{Clock: now.Add(ahead)}}
+	}
+	silent := []NodeStatus{{ID: "d", Alive: true}, {ID: "e", Alive: true, Facts: new(NodeFacts)}}
+	for _, c := range []struct {
+		ahead time.Duration
+		want  bool
+	}{{time.Second, false}, {3 * time.Minute, true}, {-3 * time.Minute, true}} {
+		status := ClusterStatus{Nodes: append(silent, at("a", 0), at("b", c.ahead), at("c", c.ahead/2))}
+		told := strings.Join(status.problems(), "\n")
+		if got := strings.Contains(told, " is 3m0s ahead of that of "); got != c.want {
+			t.Errorf("with a clock %s ahead: %s", c.ahead, told)
+		}
+	}
+}
+
 func TestTheTimeThatCopiesTakeIsRightForLargeLogs(t *testing.T) {
 	if got, want := copiesTake(100_000, 8<<20), 12_500*time.Second; got != want {
 		t.Errorf("800 GB take %v, want %v", got, want)

@@ -88,7 +88,7 @@ func (cs *clients) heard(id uint64, until int64, payer *Payer) *client {
 		c := cs.of(id, payer)
 		c.mu.Lock()
 		if !c.gone {
-			c.until.Store(until)
+			c.until.Store(max(until, c.until.Load()))
 			return c
 		}
 		c.mu.Unlock()

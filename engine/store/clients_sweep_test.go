@@ -23,6 +23,16 @@ func TestAClientThatIsHeardOfWhileItIsForgottenIsRemembered(t *testing.T) {
 	}
 }
 
+// That a client has answers is known for longer than results are kept, whatever it runs next.
+func TestWhatAClientRunsNextMakesNobodyForgetWhatItHas(t *testing.T) {
+	var cs clients
+	cs.heard(1, 20, nil).mu.Unlock()
+	cs.note(OpID{1, 1}, receipt{seq: 1, until: 10}, 0, nil)
+	if cs.sweep(15); cs.of(1, nil).until.Load() != 20 {
+		t.Error("it is forgotten with its last result")
+	}
+}
+
 // Whoever is charged for results gets it all back: when they are confirmed, when their time is over, and with the client.
 func TestWhatIsKeptOfClientsIsPaidForAndGivenBack(t *testing.T) {
 	const each = 100

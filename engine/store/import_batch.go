@@ -78,6 +78,10 @@ func (w *ImportWorker) list(entries []byte) []byte {
 }
 
 // wants tells whether an entry is to be taken now, and leaves it in it.
+//
+// What has expired on its way from a living source is taken like anything else. The source may forget it as soon as it is
+// here, and an older version may come back to it with its next start: then this log must have the expired one, or the
+// tombstone by which it went.
 func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
 	switch p.Type() {
 	case record.TypePut:
@@ -101,7 +105,7 @@ func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
 	switch {
 	case !w.owns(it.key.Place):
 		return false
-	case w.ss.expired(p) && p.Type() == record.TypePut:
+	case w.live == nil && w.ss.expired(p) && p.Type() == record.TypePut:
 		w.bury(it) // What is older than it must not come back.
 		return false
 	case p.Chunked():
@@ -146,10 +150,6 @@ func (w *ImportWorker) bury(it *importItem) {
 	ver := it.p.Version()
 	w.ss.st.floors.raise(it.key.Place, ver)
 	w.ss.st.raiseCeiling(ver)
-	if w.live != nil {
-		w.live.settled.note(&it.key, w.live.ceiling+1) // There is nothing else of it.
-		return
-	}
 	w.tombs.add(it.key.Table, ver, it.key.Bytes)
 	w.stats.tombstones.Add(1)
 }

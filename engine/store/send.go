@@ -13,8 +13,8 @@ import (
 
 // A source keeps records of places that are another node's for as long as that may ask for them. The cleaner need not copy
 // them: before it comes to a segment they are sent to their owner, and when that has them for good they are dropped here, without a
-// tombstone. Older versions of their keys may come back with the next start: the owner has a newer one, or the tombstone
-// of one, for as long as this store's log is needed for these places.
+// tombstone. Older versions of their keys may come back with the next start: the owner's log has a newer one, expired or not,
+// or the tombstone of one, for as long as this store's log is needed for these places.
 //
 // Large values, results of operations and what has expired are left to the cleaner.
 
