@@ -352,6 +352,85 @@ func TestNothingMovesWhileEverySampleShowsAnotherNode(t *testing.T) {
 	}
 }
 
+// uneven is a load of which one node carries nearly all.
+func uneven(seed uint64, perSecond float64) []float64 {
+	rates := zipf(seed, 0.99, perSecond)
+	for slot := balance.Slots / 4; slot < balance.Slots; slot++ {
+		rates[slot] /= 20
+	}
+	return rates
+}
+
+// A plan that was made for the mean of two loads left the fullest node at 1.3 to 1.5 times, and the next one came 20 s later.
+func TestWhatWasDoneBeforeALoadBeganDoesNotSpoilItsPlan(t *testing.T) {
+	for seed := range uint64(3) {
+		load := uneven(seed, 40_000)
+		loading := slices.Clone(load)
+		for slot := balance.Slots / 2; slot < balance.Slots; slot++ {
+			loading[slot] += 1.5 // what else was loaded in these two seconds
+		}
+		w := newWorld(t, seed, 4, load)
+		judge := balance.NewJudge(balance.Policy{})
+		for n := 0; ; n++ {
+			w.rates = load
+			if n == 0 {
+				w.rates = loading
+			}
+			p := judge.Sample(w.m, w.loads(true), false, balance.Spent{})
+			if w.rates = load; len(p.Moves) == 0 && n < 10 {
+				continue
+			}
+			w.apply(p)
+			if r := w.ratio(); r > 1.2 || n > 5 {
+				t.Errorf("seed %d: %.2f times the average after %d samples: %s", seed, r, n+1, p.Why)
+			}
+			break
+		}
+	}
+}
+
+func TestALoadThatChangesInEverySampleIsJudgedByItsMean(t *testing.T) {
+	load := uneven(1, 40_000)
+	other := slices.Clone(load)
+	for slot := range other {
+		other[slot] += 0.6
+	}
+	w := newWorld(t, 1, 4, load)
+	judge := balance.NewJudge(balance.Policy{})
+	for n := 0; ; n++ {
+		if w.rates = load; n%2 == 0 {
+			w.rates = other
+		}
+		if p := judge.Sample(w.m, w.loads(true), false, balance.Spent{}); len(p.Moves) > 0 {
+			return
+		}
+		if n == 20 {
+			t.Fatal("nothing moves")
+		}
+	}
+}
+
+func TestHalfOfTheSamplesAreEnoughOnlyForWhatIsFarFromEven(t *testing.T) {
+	for _, c := range []struct {
+		factor float64
+		after  int
+	}{{2.5, 5}, {20, 3}} {
+		rates := zipf(1, 0.5, 20_000)
+		for slot := range balance.Slots / 4 {
+			rates[slot] *= c.factor
+		}
+		w := newWorld(t, 1, 4, rates)
+		judge := balance.NewJudge(balance.Policy{})
+		n, moves := 0, 0
+		for ; moves == 0 && n < 20; n++ {
+			moves = len(judge.Sample(w.m, w.loads(true), false, balance.Spent{}).Moves)
+		}
+		if n != c.after {
+			t.Errorf("%.2f times the average: moved after %d samples, want %d", w.ratio(), n, c.after)
+		}
+	}
+}
+
 func TestABudgetThatIsSpentHoldsMovesBackAndIsExplained(t *testing.T) {
 	rates := make([]float64, balance.Slots)
 	for slot := range 1000 {

@@ -13,7 +13,7 @@
 //   - A move is planned only if it makes the fuller node less full than it was, and
 //     leaves the other one less full than that. So plans come to an end.
 //   - What starts a plan (Trigger) lies above what ends it (Goal), and must be seen in
-//     several samples in a row, none of them taken while something moves or just has. So a balance
+//     several samples of one load in a row, none of them taken while something moves or just has. So a balance
 //     that was reached is left alone.
 //   - What moves within an hour stays within the budget. A plan that is held back says by what.
 package balance

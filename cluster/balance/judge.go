@@ -16,7 +16,18 @@ type Judge struct {
 
 	fullest view.NodeID // in all of the samples
 	misses  int         // but for so many
+	near    bool        // in one of them it carries less than far
+	anew    int         // how often samples were dropped for those that came after
 }
+
+const (
+	// far is how many times the average a node must carry for half of the samples to be enough.
+	far = 2
+	// apart is how much of the load must have gone to other nodes for a sample to be of another load than those before.
+	apart = 0.2
+	// anews is how often all begins again for that: what changes for ever is judged by its mean.
+	anews = 2
+)
 
 // NewJudge returns one that has seen nothing.
 func NewJudge(p Policy) *Judge { return &Judge{policy: p.WithDefaults()} }
@@ -45,9 +56,15 @@ func (j *Judge) Sample(m view.Map, loads []Load, moving bool, spent Spent) Plan 
 			j.fullest = now.Fullest
 		}
 	}
+	if j.count > 0 && j.anew < anews && distance(j.seen, loads) > apart {
+		// Records were being loaded until now, say: a plan for both would suit neither.
+		j.seen, j.count, j.near = nil, 0, false
+		j.anew++
+	}
 	j.note(loads)
-	if j.count < j.policy.Samples {
-		return now.held(HeldSamples, fmt.Sprintf("%s carries %.2f times the average, in %d of %d samples that it takes", now.Fullest, now.Ratio, j.count, j.policy.Samples))
+	j.near = j.near || now.Ratio < far || now.still
+	if j.count < j.needed() {
+		return now.held(HeldSamples, fmt.Sprintf("%s carries %.2f times the average, in %d of %d samples that it takes", now.Fullest, now.Ratio, j.count, j.needed()))
 	}
 	plan := Make(m, j.means(), j.policy, spent)
 	j.forget()
@@ -55,6 +72,32 @@ func (j *Judge) Sample(m view.Map, loads []Load, moving bool, spent Spent) Plan 
 		j.cool = j.policy.Cool
 	}
 	return plan
+}
+
+// needed is how many samples it takes: the more uneven they are, the less can be chance.
+func (j *Judge) needed() int {
+	if j.near || j.misses > 0 {
+		return j.policy.Samples
+	}
+	return min(j.policy.Samples, max(3, (j.policy.Samples+1)/2))
+}
+
+// distance is how much of the load, 0 to 1, is at other nodes in b than in a. How much there is in all does not matter.
+func distance(a, b []Load) (d float64) {
+	if !sameNodes(a, b) {
+		return 1
+	}
+	allA, allB := 0.0, 0.0
+	for i := range a {
+		allA, allB = allA+a[i].Sum(), allB+b[i].Sum()
+	}
+	if allA == 0 || allB == 0 {
+		return 0
+	}
+	for i := range a {
+		d += max(0, b[i].Sum()/allB-a[i].Sum()/allA)
+	}
+	return d
 }
 
 // held is a plan whose moves wait. If there are none it waits for nothing.
@@ -65,7 +108,9 @@ func (p Plan) held(by Held, why string) Plan {
 	return Plan{Fullest: p.Fullest, Ratio: p.Ratio, Expected: p.Ratio, Held: by, Why: why}
 }
 
-func (j *Judge) forget() { j.seen, j.count, j.misses, j.fullest = nil, 0, 0, "" }
+func (j *Judge) forget() {
+	*j = Judge{policy: j.policy, cool: j.cool}
+}
 
 // note adds a sample. If nodes have come or gone, it begins anew.
 func (j *Judge) note(loads []Load) {

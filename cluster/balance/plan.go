@@ -18,6 +18,8 @@ type Plan struct {
 	Why      string      `json:"why"`
 	// Held is why there is no further move though one would help; empty if none would.
 	Held Held `json:"held,omitempty"`
+
+	still bool // it is of bytes, for there is little load
 }
 
 // Move is ranges that should go from one node to another.
@@ -41,7 +43,7 @@ func Make(m view.Map, loads []Load, p Policy, spent Spent) Plan {
 		return Plan{Ratio: 1, Expected: 1, Why: idle(loads, p)}
 	}
 	n, ratio := l.fullest()
-	plan := Plan{Fullest: n.id, Ratio: ratio, Expected: ratio}
+	plan := Plan{Fullest: n.id, Ratio: ratio, Expected: ratio, still: l.unit == unitBytes}
 	if ratio <= l.trigger {
 		plan.Why = fmt.Sprintf("%s carries most: %.2f times the average of %s, and up to %.2f is left alone", n.id, ratio, l.unit, l.trigger)
 		return plan
@@ -92,11 +94,13 @@ func measure(m view.Map, loads []Load, p Policy) *ledger {
 	}
 	l = newLedger(m, loads, byBytes)
 	if n, _ := l.fullest(); n.sum >= p.SmallBytes {
-		l.trigger, l.unit = p.SpaceTrigger, "bytes"
+		l.trigger, l.unit = p.SpaceTrigger, unitBytes
 		return l
 	}
 	return nil
 }
+
+const unitBytes = "bytes"
 
 // step plans one move from a node to the emptiest, or says why there is none.
 func (l *ledger) step(plan *Plan, from *node, p Policy, spent *Spent) (Held, string) {

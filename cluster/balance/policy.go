@@ -7,7 +7,8 @@ type Policy struct {
 	Trigger float64
 	// Goal is what a plan brings it down to, if it can; 1.1 if zero.
 	Goal float64
-	// Samples is how many in a row must show it, of the same node; one in four may not; 5 if zero.
+	// Samples is how many in a row must show it, of the same node; one in four may not; 5 if zero. Half of them, and
+	// three at least, are enough if the node carries twice the average of operations in each.
 	Samples int
 	// Cool is how many samples do not count after something has moved; 5 if zero.
 	Cool int

@@ -74,7 +74,7 @@ Settings that are not given are as by default.`,
 	cmd.Flags().IntVar(&f.moves, "moves", 0, "how many ranges may move at once (default 4)")
 	cmd.Flags().StringVar(&f.budget, "budget", "", "how much may move within an hour (default 64GiB)")
 	cmd.Flags().IntVar(&f.hourly, "moves-per-hour", 0, "how many ranges may move within an hour (default 60)")
-	cmd.Flags().DurationVar(&f.every, "every", 0, "how often nodes are asked what they carry; it takes five samples (default 2s)")
+	cmd.Flags().DurationVar(&f.every, "every", 0, "how often nodes are asked what they carry; it takes three to five samples (default 2s)")
 	return cmd
 }
 
