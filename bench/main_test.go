@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server"
 )
 
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	os.Exit(m.Run())
+	os.Exit(await.Run(m))
 }
 
 // serve runs a node until a signal; settings that only Redis has are ignored.

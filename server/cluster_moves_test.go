@@ -275,6 +275,7 @@ func (w *world) reached(s migrate.Step) {
 func TestEtcdIsAwayInTheMidstOfAMigration(t *testing.T) {
 	for _, step := range []migrate.Step{migrate.BeforeTransfer, migrate.Pulling, migrate.Adopted} {
 		t.Run(string(step), func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			began := func(addr string) *meta.Embedded {
 				e, err := meta.StartEmbedded(patient(t), meta.EmbeddedConfig{Dir: dir, Addr: addr, Log: quiet})

@@ -26,16 +26,19 @@ import (
 
 // etcd is that of all tests, each with a cluster of its own in it.
 var etcd = sync.OnceValue(func() *meta.Embedded {
-	dir, err := os.MkdirTemp("", "ostro-server-etcd-")
-	if err != nil {
+	var err error
+	if etcdDir, err = os.MkdirTemp("", "ostro-server-etcd-"); err != nil {
 		panic(err)
 	}
-	e, err := meta.StartEmbedded(context.Background(), meta.EmbeddedConfig{Dir: dir, Log: quiet})
+	e, err := meta.StartEmbedded(context.Background(), meta.EmbeddedConfig{Dir: etcdDir, Log: quiet})
 	if err != nil {
 		panic(err)
 	}
 	return e
 })
+
+// etcdDir is where it has its data, once it has begun.
+var etcdDir string
 
 // worlds counts them.
 var worlds atomic.Int64
@@ -74,8 +77,10 @@ type world struct {
 	disk                server.Size // of each node, once the shared tier holds it; 0: enough for all
 }
 
+// newWorld is a cluster beside others: most of what tests of clusters do is wait, for the ends of leases above all.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
 	return newWorldAt(t, etcd().URL())
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -31,7 +32,7 @@ func TestMain(m *testing.M) {
 	if etcd, err = meta.StartEmbedded(context.Background(), meta.EmbeddedConfig{Dir: dir, Log: quiet}); err != nil {
 		panic(err)
 	}
-	code := m.Run()
+	code := await.Run(m)
 	etcd.Close()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)

@@ -14,12 +14,13 @@ import (
 	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/fabric/shm"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // These tests run real processes: this test binary in the role of a NIC or a replica.
 func TestMain(m *testing.M) {
 	fabrictest.Play(map[string]func([]string) error{"nic": beNIC, "replica": beReplica})
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(await.M{M: m})
 }
 
 func beNIC(args []string) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
 
 var secret = []byte("tell nobody")
 

@@ -23,6 +23,7 @@ import (
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/fabric/shm"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // These tests run real processes: this test binary, told by its environment to be
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch role := os.Getenv(roleVariable); {
 	case role == "":
-		goleak.VerifyTestMain(m)
+		goleak.VerifyTestMain(await.M{M: m})
 	case role == "nic":
 		err = beNIC(os.Args[1])
 	case role == "client":

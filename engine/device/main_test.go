@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // roleVariable makes this binary another process of a test instead of a test.
@@ -17,5 +19,5 @@ func TestMain(m *testing.M) {
 		role(os.Args[1:])
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(await.M{M: m})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
 
 // resources are what a process holds of its system.
 type resources struct{ files, mappings, goroutines int }

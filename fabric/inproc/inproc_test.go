@@ -9,9 +9,10 @@ import (
 	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/inproc"
 	"github.com/ostrodb/ostro/fabric/nic"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
 
 func network(t testing.TB) *inproc.Network {
 	t.Helper()

@@ -9,9 +9,10 @@ import (
 
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/ring"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
 
 // program is a session that uses the engine without a driver, and so can write
 // anything into the memory it shares.

@@ -18,9 +18,10 @@ import (
 	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/fabric/provider"
 	"github.com/ostrodb/ostro/fabric/shm"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
 
 func secretFile(t *testing.T) string {
 	t.Helper()

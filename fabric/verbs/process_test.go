@@ -8,12 +8,13 @@ import (
 
 	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/verbs"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // This test binary is the other process, too.
 func TestMain(m *testing.M) {
 	fabrictest.Play(map[string]func([]string) error{"target": beTarget})
-	os.Exit(m.Run())
+	os.Exit(await.Run(m))
 }
 
 func open(name string) (*verbs.Device, error) {

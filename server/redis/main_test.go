@@ -6,12 +6,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // TestMain fails if any test leaves a goroutine or a file descriptor behind.
 func TestMain(m *testing.M) {
 	before := openFiles()
-	code := m.Run()
+	code := await.Run(m)
 	if code == 0 {
 		if err := goleak.Find(); err != nil {
 			fmt.Fprintln(os.Stderr, err)

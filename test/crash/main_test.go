@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/test/harness"
 )
 
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 
 func run(m *testing.M) int {
 	if binary = os.Getenv(insideVar); binary != "" {
-		return m.Run()
+		return await.Run(m)
 	}
 	dir, err := harness.ScratchDir("ostro-crash-")
 	if err == nil {
@@ -48,7 +49,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	code := m.Run()
+	code := await.Run(m)
 	if code == 0 {
 		_ = os.RemoveAll(dir)
 	}

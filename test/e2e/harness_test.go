@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ostrodb/ostro/fabric/fabrictest"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/internal/port"
 	"github.com/ostrodb/ostro/test/harness"
 )
@@ -43,7 +44,7 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	if binary, err = harness.Build(dir); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	return await.Run(m), nil
 }
 
 // outcome is what a finished process left behind.

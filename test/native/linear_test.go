@@ -26,7 +26,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := await.Run(m)
 	if err := goleak.Find(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/test/harness"
 )
 
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	if binary = os.Getenv(binaryVar); binary != "" {
 		scratch = os.Getenv(scratchVar)
-		return m.Run()
+		return await.Run(m)
 	}
 	dir, err := harness.ScratchDir("ostro-nemesis-")
 	if err == nil {
@@ -49,7 +50,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	code := m.Run()
+	code := await.Run(m)
 	if code == 0 {
 		_ = os.RemoveAll(dir)
 	}

@@ -4,12 +4,14 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // The tests fail if goroutines are left: connections end with the servers of the
 // tests.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(await.M{M: m})
 }
 
 func must(t testing.TB, err error) {
