@@ -130,3 +130,27 @@ func TestEveryKeyIsFoundWhileTheIndexGrows(t *testing.T) {
 		t.Fatalf("Len is %d, want %d", got, n)
 	}
 }
+
+// Whoever knows the hash can choose keys whose places begin alike, so that one sub-table after the other is split for a half
+// that stays empty. That ends where the index knows no more bits, and takes little by then.
+func TestPlacesThatBeginAlikeTakeLittleMemory(t *testing.T) {
+	f := open(t, Options{})
+	before, most := f.Bytes(), int64(16<<20)
+	const prefix, n = uint64(0xabcd1234), 50_000 // as many as 50 to a bucket
+	for i := range uint64(n) {
+		for got := Retry; got != Inserted; { // It grows, and is to be tried again.
+			var pr Probe
+			f.Seek(record.Place(prefix<<32|i), &pr)
+			for pr.Next() {
+			}
+			if got = f.Insert(&pr, addressFor(i, 0)); got == Full {
+				t.Fatalf("no room for entry %d", i)
+			}
+		}
+	}
+	m := f.Metrics()
+	if m.Entries != n || m.Splits > 32 || m.Bytes-before > most {
+		t.Errorf("%+v, of %d bytes at first", m, before)
+	}
+	t.Logf("%d splits, %d rebuilds, %d bytes", m.Splits, m.Rebuilds, m.Bytes-before)
+}

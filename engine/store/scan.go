@@ -20,6 +20,9 @@ func (ss *Session) Scan(db int, cursor uint64, count int, f func(key []byte, v *
 // for those only, and for what shares sub-tables of the index with them.
 func (ss *Session) ScanRange(db int, from, to record.Place, cursor uint64, count int, f func(key []byte, v *View)) (uint64, Status) {
 	t := ss.st.tables.of(db)
+	if keys, _ := t.sum(); keys == 0 && !(ss.st.arriving.any() && ss.arrives(Range{from, to})) {
+		return 0, OK // It need not go through everybody else's, which may be on disk.
+	}
 	part := from != 0 || to != ^record.Place(0)
 	seen, buckets := 0, 0
 	st := OK

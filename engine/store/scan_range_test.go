@@ -56,8 +56,16 @@ func TestAScanTellsHowManyRecordsItLookedAt(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
+	own := ss.Key(0, []byte("own"))
+	if got := ss.Put(&own, Write{}, nil); got != OK {
+		t.Fatal(got)
+	}
 	for cursor := uint64(0); ; {
-		next, got := ss.Scan(0, cursor, 10, func(key []byte, _ *View) { t.Fatalf("database 0 shows %s", key) })
+		next, got := ss.Scan(0, cursor, 10, func(key []byte, _ *View) {
+			if string(key) != "own" {
+				t.Fatalf("database 0 shows %s", key)
+			}
+		})
 		if got != OK {
 			t.Fatal(got)
 		}

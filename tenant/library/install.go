@@ -97,19 +97,22 @@ func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) (
 }
 
 // check compiles a module, and tells what there is to know about it. A tenant has one compiled at a time, and all
-// together no more than there are compilers: who installs much, or what is hard to compile, waits alone.
+// together no more than there are compilers, and as many large ones: who installs much, or what is hard to compile, waits
+// for others, and others for one of its modules at most.
 func (s *Shelf) check(ctx context.Context, p Package) (Entry, *warm, error) {
 	if err := CheckName(p.Name); err != nil {
 		return Entry{}, nil, err
 	}
-	for _, turn := range []chan struct{}{s.checking, s.lib.checking} {
-		select {
-		case turn <- struct{}{}:
-			defer func() { <-turn }()
-		case <-ctx.Done():
-			return Entry{}, nil, fmt.Errorf("too much is installed at the same time: try again (%w)", ctx.Err())
-		}
+	if err := s.own.enter(ctx, s); err != nil {
+		return Entry{}, nil, err
 	}
+	defer s.own.leave(s, 0)
+	d := s.lib.deskOf(len(p.Code))
+	if err := d.enter(ctx, s); err != nil {
+		return Entry{}, nil, err
+	}
+	began := time.Now()
+	defer func() { d.leave(s, time.Since(began)) }()
 	var w *warm
 	var err error
 	background.Quietly(func() { w, err = s.lib.warmNow(s, p.Code) })
@@ -120,6 +123,14 @@ func (s *Shelf) check(ctx context.Context, p Package) (Entry, *warm, error) {
 		Name: p.Name, Version: 1, Sum: SumOf(p.Code), Bytes: int64(len(p.Code)),
 		Functions: w.module.About().Functions, Installed: time.Now().UTC(),
 	}, w, nil
+}
+
+// deskOf is where a module of a size is compiled: small ones wait for no large one.
+func (l *Library) deskOf(bytes int) *desk {
+	if bytes > quietBytes {
+		return &l.large
+	}
+	return &l.desk
 }
 
 // adopt gives what was compiled to the editions that it is for, if they are there.

@@ -73,8 +73,9 @@ type Library struct {
 	runtimeErr  error
 
 	compiling queue
-	slowly    queue         // modules whose compilation is quiet, and may take long
-	checking  chan struct{} // holds one for each installation that compiles
+	slowly    queue // modules whose compilation is quiet, and may take long
+	desk      desk  // of installations
+	large     desk  // of those that may take long
 	warm      warmSet
 	logged    atomic.Int64 // bytes that logs hold
 	tick      atomic.Int64 // seconds since the start, about
@@ -100,7 +101,8 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	if opts.Idle == 0 {
 		opts.Idle = 10 * time.Minute
 	}
-	l := &Library{opts: opts, log: opts.Logger, shelves: map[Owner]*Shelf{}, checking: make(chan struct{}, compilers())}
+	l := &Library{opts: opts, log: opts.Logger, shelves: map[Owner]*Shelf{}}
+	l.desk.free, l.large.free = compilers(), compilers()
 	l.compiling.init()
 	l.slowly.init()
 	l.warm.init()

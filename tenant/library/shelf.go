@@ -21,7 +21,8 @@ type Shelf struct {
 	past     Counts            // of modules that were deleted; library.mu
 	runs     runs
 	clock    extension.Clock
-	checking chan struct{} // holds one while one of its installations compiles
+	own      desk   // one of its installations compiles at a time
+	effort   effort // that they took of late
 }
 
 // content never changes.
@@ -31,7 +32,7 @@ type content struct {
 }
 
 func newShelf(l *Library, o Owner, name string) *Shelf {
-	s := &Shelf{lib: l, owner: o, tenant: name, diaries: map[string]*diary{}, checking: make(chan struct{}, 1)}
+	s := &Shelf{lib: l, owner: o, tenant: name, diaries: map[string]*diary{}, own: desk{free: 1}}
 	s.content.Store(&content{})
 	return s
 }
