@@ -37,13 +37,14 @@ type fleet struct {
 
 // fleetConn is a tenant's session.
 type fleetConn struct {
-	fd      int
-	view    uint64
-	in      []byte // of a frame that has not come whole
-	unsent  []byte
-	watched bool   // epoll tells when the socket takes more
-	errands int    // under way
-	acked   uint64 // all operations with smaller sequence numbers are answered
+	fd       int
+	view     uint64
+	in       []byte // of a frame that has not come whole
+	unsent   []byte
+	watched  bool   // epoll tells when the socket takes more
+	errands  int    // under way
+	acked    uint64 // all operations with smaller sequence numbers are answered
+	numbered bool   // some had one since that was said
 }
 
 // errand is a batch of operations under way: left of them are not done.
@@ -60,7 +61,8 @@ type chore struct {
 	id     uint32
 	kind   uint8
 	aside  bool   // it counts, but not in latencies
-	number uint64 // its sequence number, if it is to have one
+	number uint64 // its sequence number, if it is to have one,
+	once   bool   // and then its job says so
 }
 
 // job is what a fleet does. It may keep state, for one thread calls it.
@@ -148,15 +150,17 @@ func (f *fleet) begin(tenant int, due time.Time) error {
 	f.idle = f.idle[:len(f.idle)-1]
 	e := &f.errands[at]
 	e.conn, e.left, e.began = tenant, f.o.batch, due
-	if c := &f.conns[tenant]; c.errands == 0 {
-		c.acked = f.last + 1
+	c := &f.conns[tenant]
+	if c.errands == 0 && c.numbered { // As clients do: what only reads has no numbers.
+		c.acked, c.numbered = f.last+1, false
 	}
-	f.conns[tenant].errands++
+	c.errands++
 	start := f.open(tenant)
 	for i := range e.chores {
 		f.last++
 		e.chores[i] = chore{tenant: tenant, number: f.last}
 		f.out = f.o.job.first(f.out, &e.chores[i], tagOf(at, i))
+		c.numbered = c.numbered || e.chores[i].once
 	}
 	f.out = wire.EndBatch(f.out, start, f.o.batch)
 	return f.send(tenant)

@@ -90,7 +90,7 @@ func (j *pointJob) first(b []byte, c *chore, tag uint32) []byte {
 		op.Code = wire.OpInvoke
 	}
 	if j.once {
-		op.Flags, op.Sequence = wire.FlagOnce, c.number
+		op.Flags, op.Sequence, c.once = wire.FlagOnce, c.number, true
 	}
 	return wire.AppendOp(b, &op, 0)
 }

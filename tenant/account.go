@@ -5,8 +5,10 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/prefetch"
 	"github.com/ostrodb/ostro/tenant/sched"
 )
 
@@ -132,8 +134,19 @@ func (a *Account) Proceed(n int64) { a.waiting.Add(-n) }
 
 // Traffic notes bytes that came from the tenant's clients, and went to them.
 func (a *Account) Traffic(in, out int64) {
-	a.used.bytesIn.Add(in)
-	a.used.bytesOut.Add(out)
+	if in > 0 {
+		a.used.bytesIn.Add(in)
+	}
+	if out > 0 {
+		a.used.bytesOut.Add(out)
+	}
+}
+
+// Lines are where an account lies, as far as whoever charges for operations looks.
+func (a *Account) Lines(l *prefetch.List) {
+	l.Add(unsafe.Pointer(a), unsafe.Sizeof(*a))
+	t := a.Tenant()
+	l.Add(unsafe.Pointer(&t.Limits), unsafe.Sizeof(t.Limits))
 }
 
 // Room says that there is none for more bytes, if that is so.

@@ -31,7 +31,26 @@ func TestAWordIsTheSameUntilItsEntryChangesOrItsSubTableIsReplaced(t *testing.T)
 	see()
 	ix.remove(p, key)
 	changed("a removal")
-	if w.Forget(); w.Same() {
+	if w.Forget(); w.Same() || w.Address() != 0 {
 		t.Error("a word that was forgotten is the same")
+	}
+}
+
+func TestAWordLeadsToItsEntryUntilThatChanges(t *testing.T) {
+	ix := open(t, Options{})
+	const key, other = 7, 8
+	p := placeFor(key)
+	ix.put(p, key, addressFor(key, 0))
+	spot := ix.Approach(p)
+	var w Word
+	if a := FirstWordAt(spot, p, &w); a != addressFor(key, 0) || w.Address() != a {
+		t.Fatalf("address %x, then %x, want %x", a, w.Address(), addressFor(key, 0))
+	}
+	if ix.put(p, key, addressFor(key, 1)); w.Address() != 0 {
+		t.Errorf("address %x after a write", w.Address())
+	}
+	q := placeFor(other)
+	if a := FirstWordAt(ix.Approach(q), q, &w); a != 0 || w.Address() != 0 {
+		t.Errorf("addresses %x and %x of what is not there", a, w.Address())
 	}
 }

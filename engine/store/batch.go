@@ -38,6 +38,27 @@ func (ss *Session) Prefetch(keys []Key) {
 	}
 }
 
+// Expect brings near the records of keys that ReadExpected will read in this round, and notes where they are.
+func (ss *Session) Expect(keys []Key, s []Sight) {
+	for len(keys) > 0 {
+		n := min(len(keys), batchKeys)
+		ss.expect(keys[:n], s)
+		keys, s = keys[n:], s[n:]
+	}
+}
+
+func (ss *Session) expect(keys []Key, s []Sight) {
+	var spots [batchKeys]index.Spot
+	for i := range keys {
+		spots[i%batchKeys] = ss.ix.Approach(keys[i].Place)
+	}
+	for i := range keys {
+		if a := index.FirstWordAt(spots[i%batchKeys], keys[i].Place, &s[i].word); a != 0 {
+			ss.fetchEntry(a)
+		}
+	}
+}
+
 // getSome reads up to batchKeys records.
 func (ss *Session) getSome(keys []Key, views []View, st []Status) {
 	var at [batchKeys]record.Address
@@ -73,12 +94,16 @@ func (ss *Session) approach(keys []Key, at *[batchKeys]record.Address) {
 	for i := range keys {
 		a := index.FirstAt(spots[i%batchKeys], keys[i].Place)
 		at[i%batchKeys] = a
-		if a == 0 {
-			continue
+		if a != 0 {
+			ss.fetchEntry(a)
 		}
-		if p := ss.log.See(a).Entry(); !p.IsNil() {
-			ss.fetchLines(p)
-		}
+	}
+}
+
+// fetchEntry asks for a record, if it is in memory.
+func (ss *Session) fetchEntry(a record.Address) {
+	if p := ss.log.See(a).Entry(); !p.IsNil() {
+		ss.fetchLines(p)
 	}
 }
 

@@ -192,15 +192,19 @@ func (ss *Session) Heard(id uint64) bool {
 }
 
 // Answered says that a client has the answers of all its operations with sequences
-// below some: their results are forgotten, and further attempts are refused.
-func (ss *Session) Answered(id, below uint64) {
+// below some: their results are forgotten, and further attempts are refused. Until the
+// time that it returns, in Unix milliseconds, that is remembered: to say it again, or of
+// fewer, has no effect.
+func (ss *Session) Answered(id, below uint64) (until int64) {
+	kept := ss.st.opts.KeepResults.Milliseconds()
+	until = ss.now + kept/2 // A client that runs something is known for kept from then on; rounds' clocks are not quite the same.
 	if below == 0 {
-		return
+		return until
 	}
 	if c, ok := ss.st.clients.byID.Load(id); ok && below <= c.(*client).answered.Load() {
-		return
+		return min(until, c.(*client).until.Load())
 	}
-	c := ss.st.clients.heard(id, ss.now+2*ss.st.opts.KeepResults.Milliseconds(), ss.payer)
+	c := ss.st.clients.heard(id, ss.now+2*kept, ss.payer)
 	c.mu.Unlock()
 	for was := c.answered.Load(); was < below && !c.answered.CompareAndSwap(was, below); was = c.answered.Load() {
 	}
@@ -209,4 +213,5 @@ func (ss *Session) Answered(id, below uint64) {
 		ss.Forget(r.place, OpID{id, r.seq}) // A cold one goes by time.
 	}
 	ss.cold = ss.cold[:cold]
+	return until
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"sync"
 	"testing"
+	"time"
 )
 
 // A client is forgotten in the moment in which it is heard of again. What it runs then is its next owner's to know.
@@ -66,4 +67,38 @@ func TestWhatIsKeptOfClientsIsPaidForAndGivenBack(t *testing.T) {
 	paid("after the last result was over", worth(1, 0), 0)
 	cs.sweep(100)
 	paid("after all", 0, 0)
+}
+
+// Who was told until when something is remembered need not say it again before, whatever the client does meanwhile.
+func TestWhatWasAnsweredIsRememberedForAsLongAsIsSaid(t *testing.T) {
+	const id, below, start, keep = 7, 5, 1_000_000, 1000
+	st, err := Open(Options{Now: func() int64 { return start }, KeepResults: keep * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	ss.Begin()
+	defer ss.End()
+	until := ss.Answered(id, below)
+	if until <= start {
+		t.Fatalf("it is remembered until %d, and it is %d", until, start)
+	}
+	st.clients.note(OpID{id, below}, receipt{seq: below, until: start + keep}, start, nil)
+	if again := ss.Answered(id, below-1); again > until {
+		t.Errorf("it is said again, and remembered until %d instead of %d", again, until)
+	}
+	if st.clients.sweep(until - 1); !st.clients.isAnswered(OpID{id, below - 1}) {
+		t.Error("it was forgotten before the time that was said")
+	}
+	if st.clients.sweep(start + 2*keep); st.clients.isAnswered(OpID{id, below - 1}) {
+		t.Error("it is never forgotten")
+	}
+	if ss.Answered(id, below); !st.clients.isAnswered(OpID{id, below - 1}) {
+		t.Error("it was said again, and is not remembered")
+	}
 }

@@ -29,6 +29,12 @@ func (ss *Session) Name(k *Key, db int, key []byte) {
 	k.Place, k.Table, k.Bytes, k.in = record.PlaceOf(t.id, key), t.id, key, t
 }
 
+// Names tells whether a key that has a name still is what that database calls it: the table may be another one by now.
+func (ss *Session) Names(k *Key, db int) bool {
+	t := ss.tables.of(db)
+	return k.in == t && k.Table == t.id
+}
+
 // View is a record as it was read. It is valid until the session's End. The
 // view of an absent key says so to conditional writes.
 type View struct {

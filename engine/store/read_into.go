@@ -11,11 +11,22 @@ func (ss *Session) ReadInto(k *Key, v *View, s *Sight, dst []byte) (n int, st St
 	if n, ok := ss.look(k, v, s, dst); ok {
 		return n, OK
 	}
-	s.word.Forget()
+	s.Forget()
 	if *v, st = ss.get(k); st != OK {
 		return 0, st
 	}
 	return v.into(dst), OK
+}
+
+// ReadExpected is ReadInto of a key that Expect may have been told of in this round, with the sight that it made then; or
+// with one that was forgotten.
+func (ss *Session) ReadExpected(k *Key, v *View, s *Sight, dst []byte) (n int, st Status) {
+	if a := s.word.Address(); a != 0 && !ss.tx.open {
+		if n, ok := ss.glanceInto(k, a, v, s, dst); ok {
+			return n, OK
+		}
+	}
+	return ss.ReadInto(k, v, s, dst)
 }
 
 // Glimpse is ReadInto of a value that fits and is where nearly every one is. False says nothing about the key.
@@ -45,6 +56,9 @@ type Sight struct {
 
 // Same tells that a read would find the same, now. If not, or if that is not known, the key has to be looked up.
 func (s *Sight) Same() bool { return s.word.Same() && s.entry.Version() == s.version }
+
+// Forget makes it that of no record.
+func (s *Sight) Forget() { s.word.Forget() }
 
 // into moves a value to dst, if it fits.
 func (v *View) into(dst []byte) int {

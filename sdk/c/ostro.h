@@ -90,9 +90,26 @@ __attribute__((weak)) void *memcpy(void *to, const void *from, size_t n) { retur
 __attribute__((weak)) void *memmove(void *to, const void *from, size_t n) { return __builtin_memmove(to, from, n); }
 __attribute__((weak)) void *memset(void *to, int byte, size_t n) { return __builtin_memset(to, byte, n); }
 
+// As many bytes at once as are the same: keys often begin alike.
 __attribute__((weak)) int memcmp(const void *a, const void *b, size_t n)
 {
 	const uint8_t *x = a, *y = b;
+	for (uint64_t p, q; n >= 8; n -= 8, x += 8, y += 8) {
+		__builtin_memcpy(&p, x, 8);
+		__builtin_memcpy(&q, y, 8);
+		if (p != q)
+			break;
+	}
+	if (n >= 4) {
+		uint32_t p, q;
+		__builtin_memcpy(&p, x, 4);
+		__builtin_memcpy(&q, y, 4);
+		if (p == q) {
+			n -= 4;
+			x += 4;
+			y += 4;
+		}
+	}
 	for (; n > 0; n--, x++, y++)
 		if (*x != *y)
 			return *x < *y ? -1 : 1;

@@ -1,31 +1,26 @@
 package call
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/store"
 )
 
 // ahead is keys of which a guest has said that it will read them next, in this order: their records are on the way to
-// the processor. Their bytes are the guest's, who does not run meanwhile.
+// the processor. They have their names and sights already, where the next reads put theirs. Their bytes are the
+// guest's, who does not run meanwhile.
 type ahead struct {
-	table uint32
-	keys  []store.Key
-	left  int // the last so many are still to be read
+	table   uint32
+	at, end int // near.keys[at:end]; the first counts only if it is the next one that is kept
 }
 
-// has tells that a key is the next one.
-func (a *ahead) has(table uint32, key []byte) bool {
-	if a.left == 0 || table != a.table {
+// expected tells that a key is the next one, whose place in keys is k.
+func (a *ahead) expected(table uint32, key []byte, k *store.Key, kept int) bool {
+	if a.at != kept || a.at >= a.end || table != a.table {
 		return false
 	}
-	next := a.keys[len(a.keys)-a.left].Bytes
-	return len(next) == len(key) && unsafe.SliceData(next) == unsafe.SliceData(key)
-}
-
-func (a *ahead) take() *store.Key {
-	a.left--
-	return &a.keys[len(a.keys)-a.left-1]
+	return len(k.Bytes) == len(key) && unsafe.SliceData(k.Bytes) == unsafe.SliceData(key)
 }
 
 // Ahead brings records near.
@@ -34,13 +29,16 @@ func (n *near) Ahead(table uint32, keys [][]byte) {
 	if !ok {
 		return
 	}
-	a := &n.ahead
-	for len(a.keys) < len(keys) {
-		a.keys = append(a.keys, store.Key{})
+	at := len(n.keys)
+	end := at + len(keys)
+	n.ahead = ahead{table, at, end}
+	n.keys = slices.Grow(n.keys, len(keys))
+	if lacks := end - len(n.sights); lacks > 0 {
+		n.sights = append(n.sights, make([]store.Sight, lacks)...)
 	}
-	a.table, a.keys, a.left = table, a.keys[:len(keys)], len(keys)
+	named := n.keys[at:end]
 	for i, key := range keys {
-		n.sess.Name(&a.keys[i], db, key)
+		n.sess.Name(&named[i], db, key)
 	}
-	n.sess.Prefetch(a.keys)
+	n.sess.Expect(named, n.sights[at:end])
 }

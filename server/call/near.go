@@ -26,7 +26,7 @@ type near struct {
 }
 
 // begin forgets what an earlier call has done.
-func (n *near) begin() { n.missing, n.keys, n.ahead.left = nothing, n.keys[:0], 0 }
+func (n *near) begin() { n.missing, n.keys, n.ahead = nothing, n.keys[:0], ahead{} }
 
 // missing is why a trial could not go on.
 type missing uint8
@@ -84,15 +84,18 @@ func (n *near) keep() { n.keys = n.keys[:len(n.keys)+1] }
 // the call ends, keeps it as it is.
 func (n *near) Get(table uint32, key, buf []byte, v *extension.Value) extension.Status {
 	k, s := n.next()
-	if n.ahead.has(table, key) {
-		*k = *n.ahead.take()
+	if n.ahead.expected(table, key, k, len(n.keys)) {
+		n.ahead.at++
 		if st := n.standing(k); st != extension.OK {
 			return st
 		}
-	} else if st := n.look(k, table, key); st != extension.OK {
-		return st
+	} else {
+		s.Forget()
+		if st := n.look(k, table, key); st != extension.OK {
+			return st
+		}
 	}
-	size, st := n.sess.ReadInto(k, &n.view, s, buf)
+	size, st := n.sess.ReadExpected(k, &n.view, s, buf)
 	switch {
 	case st == store.NotFound:
 		return n.absent(k)

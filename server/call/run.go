@@ -3,6 +3,7 @@ package call
 import (
 	"time"
 
+	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/extension"
 	"github.com/ostrodb/ostro/tenant/library"
 	"github.com/ostrodb/ostro/tenant/sched"
@@ -19,6 +20,7 @@ type run struct {
 	lease extension.Lease
 	share *sched.Share
 	site  *Site
+	payer *tenant.Account // nil: nobody is charged for operations
 
 	since time.Duration  // when the time began that nobody was charged for yet
 	sum   library.Counts // of calls since
@@ -46,7 +48,7 @@ func (c *Caller) End() {
 		r.site.learn(r, c.inv.Worker)
 	}
 	r.lease.End()
-	r.open, r.fn, r.shelf, r.pool, r.share, r.site = false, nil, nil, nil, nil, nil
+	r.open, r.fn, r.shelf, r.pool, r.share, r.site, r.payer = false, nil, nil, nil, nil, nil, nil
 	c.inv.Keys, c.inv.Args, c.near.req, c.near.ground = nil, nil, nil, nil
 }
 
@@ -58,7 +60,7 @@ func (c *Caller) find(q *Request) *library.Function {
 	}
 	c.settle()
 	r.shelf, r.share, r.pool = q.Shelf, q.Share, nil
-	r.site, c.inv.Worker = q.Site, q.Worker
+	r.site, r.payer, c.inv.Worker = q.Site, q.Account, q.Worker
 	if q.Site != nil {
 		r.fn = q.Shelf.FindBy(&q.Site.memo, q.Name)
 	} else {

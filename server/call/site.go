@@ -40,6 +40,9 @@ func (s *Site) learn(r *run, worker int) {
 	s.on = on
 	l := &s.lines
 	l.Reset()
+	if r.payer != nil {
+		r.payer.Lines(l)
+	}
 	r.shelf.Lines(&s.memo, worker, l)
 	l.Add(unsafe.Pointer(r.share), unsafe.Sizeof(*r.share))
 	r.lease.Lines(l)

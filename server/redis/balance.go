@@ -16,6 +16,9 @@ import (
 // Loops with thin rounds, a few commands each, spend most of their time on being
 // woken. One loop less gathers more in each round (see gatherer), and needs about
 // half of the time for it: then thinLoad and thinWindows count.
+//
+// Loops with heavy commands, such as calls of functions, spend hardly any of it on
+// that, and gain nothing by larger batches: less of a core has to be idle then.
 const (
 	balanceMillis = 50
 	hotLoad       = 0.9
@@ -26,13 +29,24 @@ const (
 	thinWindows   = 10
 	restWindows   = 10 // after a move
 	idleCores     = 0.5
+	heavyCores    = 0.25 // instead of idleCores
+	heavyNanos    = 2000 // that heavy commands take
 )
 
 // balancer is a loop's part in the decision.
 type balancer struct {
-	hot, cool int // consecutive windows
-	rest      int // windows to sit out
+	hot, cool int  // consecutive windows
+	rest      int  // windows to sit out
+	heavy     bool // commands of the last window were
 	idle      idleMeter
+}
+
+// wants is how much of the cores has to be idle for a further loop.
+func (b *balancer) wants() float64 {
+	if b.heavy {
+		return heavyCores
+	}
+	return idleCores
 }
 
 // balance is called when a window of the loop has ended.
@@ -54,7 +68,7 @@ func (l *loop) balance(share float64) {
 	} else if b.hot >= hotWindows {
 		b.hot = 0
 		b.rest = restWindows
-		if b.idle.cores() >= idleCores {
+		if b.idle.cores() >= b.wants() {
 			l.shed(share, active)
 		}
 	}
@@ -138,7 +152,9 @@ func (s *Server) activate(active int) *loop {
 
 // housekeep does what is due now and then, after a round.
 func (l *loop) housekeep() {
+	worked := l.load.worked
 	if share, ended := l.load.window(balanceMillis * time.Millisecond); ended {
+		l.balancer.heavy = l.gather.heavy(worked)
 		l.thin.Store(l.gather.thin())
 		if l.srv.adaptive {
 			l.balance(share)

@@ -31,6 +31,19 @@ func TestASaturatedLoopGetsHelpOnlyWhileProcessorsAreIdle(t *testing.T) {
 	wantLoops(t, srv, 2)
 }
 
+func TestALoopWithHeavyCommandsGetsHelpForLessOfACore(t *testing.T) {
+	srv := startServer(t, store.Options{}, redis.Config{})
+	srv.AllowLoops(2)
+	conns := connectAll(t, srv, 10)
+	srv.PretendLoad(1, 0.3)
+	wantLoops(t, srv, 1)
+	srv.PretendHeavyLoad(1, 0.1)
+	wantLoops(t, srv, 1)
+	srv.PretendHeavyLoad(1, 0.3)
+	wantLoops(t, srv, 2)
+	pingAll(t, conns)
+}
+
 func TestALoopThatIsNotNeededGivesItsConnectionsBack(t *testing.T) {
 	srv := startServer(t, store.Options{}, redis.Config{})
 	srv.AllowLoops(2)

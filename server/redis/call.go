@@ -20,6 +20,7 @@ type call struct {
 	db   int          // the selected database; SELECT sets conn.db instead
 
 	caller  *calls.Caller
+	running bool           // between the caller's Begin and End
 	request calls.Request  // of the function that it calls
 	on      *library.Shelf // instead of the connection's, during TENANT FUNCTION
 	routing *Routing       // of this round; nil: no cluster

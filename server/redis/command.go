@@ -1,6 +1,9 @@
 package redis
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // commandFlags are what COMMAND reports of a command, and what dispatch asks.
 type commandFlags uint32
@@ -45,7 +48,7 @@ type command struct {
 	subs []*command // of a container; their names are "container|name"
 
 	index int  // place in commandList, for counters
-	quick bool // takes the same short time whatever the data: not worth a clock
+	quick bool // takes a short time whatever the data, or goes on elsewhere: not worth a clock
 }
 
 var (
@@ -54,8 +57,9 @@ var (
 	// commandList holds the same commands in the order of their families.
 	commandList []*command
 
-	commandGet *command // GET and SET are looked up without hashing
-	commandSet *command
+	commandGet   *command // GET, SET and FCALL are looked up without hashing
+	commandSet   *command
+	commandFcall *command
 
 	commandExec   *command // and these are treated apart in a cluster
 	commandAsking *command
@@ -71,14 +75,14 @@ func indexCommands(all []command) {
 	for i := range all {
 		c := &all[i]
 		c.index = i
-		c.quick = c.flags&flagFast != 0 || c.complexity == "O(1)"
+		c.quick = c.flags&(flagFast|flagFunction) != 0 || c.complexity == "O(1)"
 		if c.name != strings.ToLower(c.name) || table[c.name] != nil {
 			panic("redis: command " + c.name + " is listed twice or not in lower case")
 		}
 		table[c.name] = c
 		commandList[i] = c
 	}
-	commandGet, commandSet = table["get"], table["set"]
+	commandGet, commandSet, commandFcall = table["get"], table["set"], table["fcall"]
 	commandExec, commandAsking, commandWatch = table["exec"], table["asking"], table["watch"]
 }
 
@@ -86,12 +90,17 @@ const longestCommandName = 32
 
 // lookup finds a command by its name in any case, or returns nil.
 func lookup(name []byte) *command {
-	if len(name) == 3 {
+	switch len(name) {
+	case 3:
 		switch uint32(name[0]|0x20) | uint32(name[1]|0x20)<<8 | uint32(name[2]|0x20)<<16 {
 		case 'g' | 'e'<<8 | 't'<<16:
 			return commandGet
 		case 's' | 'e'<<8 | 't'<<16:
 			return commandSet
+		}
+	case 5:
+		if binary.LittleEndian.Uint32(name)|0x20202020 == 'f'|'c'<<8|'a'<<16|'l'<<24 && name[4]|0x20 == 'l' {
+			return commandFcall
 		}
 	}
 	if len(name) > longestCommandName {

@@ -18,6 +18,9 @@ const (
 func (l *loop) command(c *conn, pos, size int) bool {
 	args := l.parser.Args
 	cmd := lookup(args[0])
+	if l.call.running && (cmd == nil || cmd.flags&flagFunction == 0) {
+		l.endCalls()
+	}
 	if c.account() != nil {
 		c.net.refusal = l.charge(c, cmd, args, size)
 	}
@@ -153,7 +156,7 @@ func (l *loop) invoke(c *conn, cmd *command, args [][]byte, size int) verdict {
 	l.call.cmd, l.call.args, l.call.db = cmd, args, c.db
 	l.last = cmd
 	var v verdict
-	if cmd.quick && size <= timedBytes && !l.tally.timeAll {
+	if cmd.quick && size <= timedBytes && !l.tally.timeAll && c.resume.task == nil {
 		v = cmd.run(&l.call)
 	} else {
 		v = l.timed(cmd)
@@ -185,6 +188,14 @@ func (l *loop) timed(cmd *command) verdict {
 		l.srv.slowlog.add(&l.call, micros)
 	}
 	return v
+}
+
+// endCalls ends a run of calls of functions, if there is one.
+func (l *loop) endCalls() {
+	if l.call.running {
+		l.call.running = false
+		l.call.caller.End()
+	}
 }
 
 // enqueueMulti copies a command for EXEC.

@@ -97,15 +97,20 @@ func (s *Server) Posted(id int) int {
 
 // PretendLoad makes the first loop believe that it was busy for a share of
 // enough windows to react, with so many idle cores.
-func (s *Server) PretendLoad(share, idle float64) {
+func (s *Server) PretendLoad(share, idle float64) { s.pretendLoad(share, idle, false) }
+
+func (s *Server) pretendLoad(share, idle float64, heavy bool) {
 	s.onLoop(0, func(l *loop) {
-		l.balancer.rest = 0
+		l.balancer.rest, l.balancer.heavy = 0, heavy
 		l.balancer.idle.measure = func() float64 { return idle }
 		for range hotWindows {
 			l.balance(share)
 		}
 	})
 }
+
+// PretendHeavyLoad is PretendLoad by commands that take long.
+func (s *Server) PretendHeavyLoad(share, idle float64) { s.pretendLoad(share, idle, true) }
 
 // PretendCalm makes the first loop believe that there was little to do for
 // long enough to react.

@@ -22,6 +22,8 @@ const (
 	errNoFunction  = "ERR Function not found"
 	errNoFunctions = "ERR this server has no functions"
 
+	functionKey = 3 // which argument its first key is
+
 	errNoFunctionInMulti = "ERR functions are not called inside a transaction: a function is one by itself"
 )
 
@@ -67,7 +69,15 @@ func (c *call) fcall(readOnly bool) verdict {
 	r.Shelf, r.Share, r.Account = shelf, c.conn.turns(), c.conn.account()
 	r.Name, r.Keys, r.Args, r.ReadOnly = c.args[1], c.args[3:3+n], c.args[3+n:], readOnly
 	r.Scope = calls.Scope{Table: c.db, First: c.conn.firstDB, Tables: c.conn.databases}
+	r.Named = nil
+	if n > 0 {
+		r.Named = c.conn.loop.Load().named(r.Keys[0], c.db)
+	}
 	c.stand(r)
+	if !c.running {
+		c.running = true
+		c.caller.Begin()
+	}
 	v, task := c.caller.Call(r, c.conn.resume.task)
 	c.conn.resume.task = nil
 	switch v {

@@ -110,3 +110,49 @@ func TestGoRedisCallsFunctions(t *testing.T) {
 		t.Fatal("a call that may not write has written")
 	}
 }
+
+// Calls in a pipeline have their keys looked at ahead. What comes between them counts all the same.
+func TestCallsInAPipelineSeeWhatIsBetweenThem(t *testing.T) {
+	c := dialRaw(t, startWithFunctions(t, store.Options{}, redis.Config{}))
+	absent := "-ERR function look: returned error code 1\r\n"
+	look := []string{"FCALL", "look", "1", "a"}
+	steps := []struct {
+		args []string
+		want string
+	}{
+		{[]string{"FCALL", "put", "1", "a", "one"}, "$0\r\n\r\n"},
+		{look, "$3\r\none\r\n"},
+		{[]string{"SET", "a", "two"}, "+OK\r\n"},
+		{look, "$3\r\ntwo\r\n"},
+		{[]string{"GET", "a"}, "$3\r\ntwo\r\n"},
+		{[]string{"FCALL", "none", "1", "a"}, "-ERR Function not found\r\n"},
+		{[]string{"FCALL", "look", "", "a"}, "-ERR Bad number of keys provided\r\n"},
+		{[]string{"FCALL", "peek", "1", "a", "0"}, "$3\r\ntwo\r\n"},
+		{[]string{"SELECT", "3"}, "+OK\r\n"},
+		{look, absent},
+		{[]string{"FCALL", "put", "1", "a", "three"}, "$0\r\n\r\n"},
+		{look, "$5\r\nthree\r\n"},
+		{[]string{"FLUSHDB"}, "+OK\r\n"},
+		{look, absent},
+		{[]string{"SELECT", "0"}, "+OK\r\n"},
+		{look, "$3\r\ntwo\r\n"},
+		{[]string{"FLUSHALL"}, "+OK\r\n"},
+		{look, absent},
+		{[]string{"FCALL", "put", "1", "a", "four"}, "$0\r\n\r\n"},
+		{[]string{"FCALL_RO", "look", "1", "a"}, "$4\r\nfour\r\n"},
+	}
+	var commands [][]string
+	for _, s := range steps {
+		commands = append(commands, s.args)
+	}
+	for range 20 { // At first calls go to the scheduler, later they run where they are.
+		must(t, c.sendAll(commands))
+		for _, s := range steps {
+			r, err := c.receive()
+			must(t, err)
+			if r.raw != s.want {
+				t.Fatalf("%v: %q, want %q", s.args, r.raw, s.want)
+			}
+		}
+	}
+}

@@ -55,6 +55,11 @@ func (g *gatherer) round(now, calls int64) {
 	}
 }
 
+// heavy tells whether the commands since then took long each, of so many nanoseconds of work, in rounds that are not thin.
+func (g *gatherer) heavy(worked int64) bool {
+	return worked > g.total*heavyNanos && g.total >= g.rounds*gatherEnough/2
+}
+
 // thin tells whether the rounds since the last time had few commands each.
 func (g *gatherer) thin() bool {
 	thin := g.total < g.rounds*gatherEnough/2

@@ -47,3 +47,21 @@ func TestACrowdThatHasGoneIsForgotten(t *testing.T) {
 		t.Fatal("a loop rests for clients that have gone")
 	}
 }
+
+func TestCommandsAreHeavyThatTakeLongWithoutManyRounds(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		calls int64 // of a round
+		nanos int64 // of a command
+		heavy bool
+	}{
+		{"calls of functions", 64, 3000, true},
+		{"plain reads", 64, 900, false},
+		{"a crowd without pipelining, for which system calls are most of the work", 4, 4000, false},
+	} {
+		g := gathered(50, c.calls)
+		if got := g.heavy(g.total * c.nanos); got != c.heavy {
+			t.Errorf("%s: heavy %v, want %v", c.what, got, c.heavy)
+		}
+	}
+}

@@ -86,6 +86,7 @@ func (l *loop) execute(c *conn, input []byte, own bool) {
 	}
 	c.net.window = input
 	used := l.commands(c, input)
+	l.endCalls()
 	if c.net.pending > 0 && (own || used < len(input)) {
 		// Keys in the batch are about to move, or a later park would have to
 		// find the input in two places.
@@ -106,7 +107,7 @@ func (l *loop) commands(c *conn, input []byte) int {
 	l.parser.MaxBulk = c.maxArg()
 	l.parser.Unauthenticated = !c.authenticated && l.srv.authRequired()
 	l.call.conn, l.call.out = c, &c.out
-	l.ahead.end = 0
+	l.ahead.begin()
 	pos := 0
 	for pos < len(input) {
 		size, err := l.parser.Next(input[pos:], &c.net.state)

@@ -39,7 +39,7 @@ type stats struct {
 // tally counts one round in plain numbers and adds them to stats when it
 // ends, so that counting costs no atomic operation per command.
 //
-// Time: commands without the fast flag are timed one by one. The fast ones
+// Time: commands that are not quick are timed one by one. The quick ones
 // share what is left of the round among them.
 type tally struct {
 	commands []commandStat

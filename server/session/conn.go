@@ -40,6 +40,7 @@ type conn struct {
 	client        uint64
 	purse         tenant.Purse   // a tenant's; used by who executes its batches
 	chosen, known uint64         // the id of who the last batch was from, and what it is in the store; see writer
+	told          told           // what the store was last told of that client
 	first         uint32         // the store's number of its table 0
 	tables        uint32         // it has so many
 	shelf         *library.Shelf // what its tenant has installed; nil: the server has no functions

@@ -189,3 +189,33 @@ func TestResponsesThatNobodyConfirmsAreTheTenants(t *testing.T) {
 	}
 	t.Error("1,000 responses of 4,000 bytes are kept for a tenant that may have 1,000,000 bytes")
 }
+
+// What clients have is looked up only when they say something new; what they had stays so, whoever else says what on
+// the connection.
+func TestWhatClientsHaveIsNotRunAgainHoweverOftenTheySaySo(t *testing.T) {
+	clock := new(atomic.Int64)
+	clock.Store(1_000_000)
+	keep := time.Second
+	_, addr := shared(t, store.Options{Now: clock.Load, KeepResults: keep}, map[string]tenant.Wish{"anna": {}})
+	c := asTenant(t, addr, "anna")
+	run := func(client, acked, seq uint64, want bool) {
+		t.Helper()
+		r, err := tell(c, wire.Batch{Client: client, Acked: acked}, wire.Op{Code: wire.OpPut, Flags: wire.FlagOnce, Sequence: seq, Key: []byte("key"), Arg: []byte("value")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (r.Status == wire.OK) != want || !want && !strings.Contains(string(r.Value), "answered before") {
+			t.Errorf("client %d, which has all below %d, is told %v %q of %d", client, acked, r.Status, r.Value, seq)
+		}
+	}
+	for range 3 { // It is forgotten in between, or not.
+		run(1, 5, 6, true)
+		run(1, 5, 3, false)
+		run(1, 5, 4, false)
+		run(2, 2, 3, true)
+		run(2, 2, 1, false)
+		run(1, 4, 4, false)
+		run(1, 5, 4, false)
+		clock.Add(3 * keep.Milliseconds())
+	}
+}

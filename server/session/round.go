@@ -174,7 +174,7 @@ func (w *worker) run32(n int) {
 		}
 	}
 	reads := w.reads(0, n)
-	if reads < n && n > 1 {
+	if reads < n && (n > 1 || w.ops[0].Code == wire.OpInvoke) { // One call has something to do until it needs its key.
 		w.sess.Prefetch(w.keys[:n])
 	}
 	for i := 0; i < n; {

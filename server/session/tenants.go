@@ -101,12 +101,11 @@ func (w *worker) charge(n int) (paid int, err error) {
 	now := int64(time.Since(w.srv.began))
 	for paid < n {
 		op, k := &w.ops[paid], &w.keys[paid]
-		var exceeded *tenant.Exceeded
 		switch err := c.purse.Spend(cost(op), now); {
 		case err == nil:
 			paid++
 			continue
-		case errors.As(err, &exceeded) && exceeded.Asked > 0:
+		case tooMany(err):
 			if w.refuseNew(op, k, err) { // Those behind it have their own chance.
 				n--
 				copy(w.ops[paid:n], w.ops[paid+1:n+1])
@@ -124,6 +123,12 @@ func (w *worker) charge(n int) (paid int, err error) {
 	return paid, nil
 }
 
+// tooMany tells that an operation is more than there ever is at once.
+func tooMany(err error) bool {
+	var exceeded *tenant.Exceeded
+	return errors.As(err, &exceeded) && exceeded.Asked > 0
+}
+
 // refuseRest refuses the operations of the window from one on, but for those that were run before.
 func (w *worker) refuseRest(from, n int, why error) {
 	for i := from; i < n; i++ {
@@ -135,8 +140,10 @@ func (w *worker) refuseRest(from, n int, why error) {
 
 // cost is how many operations one is that has many keys: as many.
 func cost(op *wire.Op) (n int64) {
-	many := op.Code == wire.OpMultiGet || op.Code == wire.OpMultiPut
-	for rest, err := op.Arg, error(nil); many && len(rest) > 0 && err == nil; n++ {
+	if op.Code != wire.OpMultiGet && op.Code != wire.OpMultiPut {
+		return 1
+	}
+	for rest, err := op.Arg, error(nil); len(rest) > 0 && err == nil; n++ {
 		if op.Code == wire.OpMultiGet {
 			_, rest, err = wire.NextKey(rest)
 		} else {
@@ -246,15 +253,26 @@ func (w *worker) serve(t target) {
 	}
 }
 
+// told is what the store knows from a connection: a client has the answers of operations below some. It knows that until
+// a time, in Unix milliseconds.
+type told struct {
+	client, below uint64
+	until         int64
+}
+
 // answered takes what a client says that it knows. What is remembered of clients is charged, so a tenant cannot have
-// any number of them.
+// any number of them. Who only reads says the same again and again: then nothing is looked up.
 func (w *worker) answered(b *wire.Batch) error {
-	if a := w.on.c.purse.Account(); a != nil && b.Acked > 0 && !w.sess.Heard(b.Client) {
+	t := &w.on.c.told
+	if b.Acked == 0 || b.Client == t.client && b.Acked <= t.below && w.sess.Now() < t.until {
+		return nil
+	}
+	if a := w.on.c.purse.Account(); a != nil && !w.sess.Heard(b.Client) {
 		if err := a.Keep(); err != nil {
 			return &wire.Goodbye{Reason: wire.ReasonTooMany, Text: err.Error()}
 		}
 	}
-	w.sess.Answered(b.Client, b.Acked)
+	*t = told{b.Client, b.Acked, w.sess.Answered(b.Client, b.Acked)}
 	return nil
 }
 

@@ -167,8 +167,9 @@ func (t *Task) hostMultiget(stack []uint64) {
 	if told {
 		t.inv.Ahead.Ahead(0, nil)
 	}
-	t.used[1].set(stack[3], uint64(base)+uint64(n)*16-stack[3])
+	t.used[1].set(stack[3], uint64(n)*16)
 	t.used[2].set(stack[1], uint64(n)*8)
+	t.used[3].set(stack[4], uint64(base-uint32(stack[4])))
 	stack[0] = found
 }
 

@@ -67,7 +67,7 @@ func (l *Lease) take(p *Pool, inv *Invocation) error {
 	if err != nil {
 		return err
 	}
-	l.pool, l.slot, l.in, in.task, l.task.used = p, s, in, &l.task, [3]span{}
+	l.pool, l.slot, l.in, in.task, l.task.used = p, s, in, &l.task, [4]span{}
 	return nil
 }
 

@@ -78,7 +78,7 @@ type Task struct {
 	value     Value    // that was found last
 	placed    bool     // the first key's value was put into the area
 	learns    bool     // whether it should be is still to be found out
-	used      [3]span  // of guest memory, by reads: where values went, what told of them, what named keys
+	used      [4]span  // of guest memory, by reads: where a value went, what told of several, what named them, where they went
 
 	slices    int
 	cause     *CallError
