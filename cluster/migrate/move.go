@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 )
@@ -53,6 +54,7 @@ type move struct {
 	yielded  yielded
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
+	lines    []*peer.Line       // for pulls
 	arrival  *store.Arrival
 	pulls    *pulls
 	priority *priority
@@ -143,6 +145,7 @@ func (m *move) stop() {
 		m.arrival.Release(errStops)
 	}
 	m.dropCopy()
+	m.dropLines()
 	m.room.Close()
 }
 

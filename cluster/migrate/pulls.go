@@ -52,7 +52,7 @@ func newPulls(m *move) *pulls {
 }
 
 func (p *pulls) puller() (*puller, error) {
-	line, err := p.m.o.Peers.Line(p.m.want.Source)
+	line, err := p.m.line()
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -18,7 +19,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	if err := m.halt(ctx, BeforeTransfer); err != nil {
 		return yielding, err
 	}
-	if err := m.ready(); err != nil {
+	if err := m.ready(ctx); err != nil {
 		return yielding, err
 	}
 	m.o.Gate.Expect(m.want.Ranges)
@@ -55,12 +56,42 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	return opening, m.halt(ctx, Yielded)
 }
 
-// ready makes what the arrival needs, so that clients need not wait for it between the source and this node.
-func (m *move) ready() (err error) {
-	if m.room == nil && m.arrival == nil && m.want.Options.Indirect() {
+// ready makes what the arrival needs, so that clients need not wait for it between the source and this node, nor the first of
+// them for a connection to it.
+func (m *move) ready(ctx context.Context) (err error) {
+	if m.arrival != nil {
+		return nil
+	}
+	if m.room == nil && m.want.Options.Indirect() {
 		m.room, err = m.o.Store.NewArrivalRoom()
 	}
+	for err == nil && len(m.lines) < 1+atOnce() {
+		var line *peer.Line
+		if line, err = m.o.Peers.Line(m.want.Source); err == nil {
+			m.lines = append(m.lines, line)
+			err = line.Connect(ctx)
+		}
+	}
 	return err
+}
+
+// line gives a line to the source: one that is ready, or another.
+func (m *move) line() (*peer.Line, error) {
+	last := len(m.lines) - 1
+	if last < 0 {
+		return m.o.Peers.Line(m.want.Source)
+	}
+	line := m.lines[last]
+	m.lines = m.lines[:last]
+	return line, nil
+}
+
+// dropLines closes those that nobody took.
+func (m *move) dropLines() {
+	for _, line := range m.lines {
+		_ = line.Close()
+	}
+	m.lines = nil
 }
 
 // ask makes the call and keeps what comes with the answer. What it says of this node's log counts if the source has not
@@ -227,6 +258,7 @@ func (m *move) leave(ctx context.Context) {
 		m.pulls.close()
 	}
 	m.dropCopy()
+	m.dropLines()
 	m.room.Close()
 	m.receiving.end()
 	close(m.quiet)

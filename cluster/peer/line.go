@@ -39,6 +39,12 @@ func (p *Pool) Line(to view.NodeID) (*Line, error) {
 	return &Line{node: n}, nil
 }
 
+// Connect connects, if the line has no connection: so that the first call need not wait for one.
+func (l *Line) Connect(ctx context.Context) error {
+	_, err := l.connected(ctx)
+	return err
+}
+
 // Call is Pool.Call. The bulk that it returns is valid until the next call.
 func (l *Line) Call(ctx context.Context, method string, head any, bulk []byte, answer any) ([]byte, error) {
 	l.last++

@@ -109,6 +109,26 @@ func TestALineConnectsAgainAfterACallThatFailed(t *testing.T) {
 	}
 }
 
+func TestALineThatConnectedAheadIsUsedAndLosesNothingIfItsConnectionDied(t *testing.T) {
+	at := listen(t, "127.0.0.1:0", withEcho)
+	p := pool(t, at.addr())
+	l := must(p.Line("callee"))(t)
+	defer l.Close()
+	check(t, l.Connect(ctx(t)))
+	check(t, l.Connect(ctx(t)))
+	must(l.Call(ctx(t), "echo", question{"hello"}, nil, nil))(t)
+	p.Drop("callee")
+	if _, err := l.Call(ctx(t), "echo", question{"hello"}, nil, nil); !errors.Is(err, peer.ErrLost) {
+		t.Fatalf("a call on a connection that was dropped: %v", err)
+	}
+	check(t, l.Connect(ctx(t)))
+	must(l.Call(ctx(t), "echo", question{"hello"}, nil, nil))(t)
+	check(t, l.Close())
+	if err := l.Connect(ctx(t)); !errors.Is(err, peer.ErrClosed) {
+		t.Fatalf("a closed line connects: %v", err)
+	}
+}
+
 func TestPiecesTravelThroughTLSToo(t *testing.T) {
 	var p pieces
 	own, roots := certificate(t)

@@ -116,14 +116,24 @@ func (b *Backup) flushSome() error {
 // than the disk can take when the power fails.
 func (b *Backup) mayFlush() bool { return !b.recovering() || b.pool.scarce() }
 
+// spareBuffers is how many are made ahead, one after the other: who opens a replica when there is none waits for it.
+const spareBuffers = 8
+
 // flushNext does the next thing to do, and tells whether there was any. Dirty
-// buffers come first: an open waits for them, and nothing for a flush.
+// buffers come first: an open waits for them, and nothing for a flush. New ones come last.
 func (b *Backup) flushNext() (more bool, err error) {
-	if more, err := b.pool.sweep(b.breathe); more || err != nil {
-		return more, err
+	unrest := b.pool.unrest()
+	if unrest == 0 {
+		if more, err := b.pool.sweep(b.breathe); more || err != nil {
+			return more, err
+		}
 	}
 	r := b.waiting.pop()
-	if r == nil {
+	switch {
+	case r == nil && unrest == 0:
+		return b.pool.replenish(max(b.o.Ready, spareBuffers), b.breathe), nil
+	case r == nil:
+		time.AfterFunc(unrest, b.wakeFlusher)
 		return false, nil
 	}
 	if err := b.flush(r); err != nil {

@@ -43,8 +43,8 @@ const zeroStep = 64 << 10
 // address space's lock meanwhile.
 const populateStep = background.Piece
 
-// createBuffer makes a file of zeroes on the disk and in memory.
-func createBuffer(path string, segmentBytes uint32) (*buffer, error) {
+// createBuffer makes a file of zeroes on the disk and in memory, and may rest between two pieces.
+func createBuffer(path string, segmentBytes uint32, between func()) (*buffer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("create a buffer: %w", err)
@@ -55,7 +55,7 @@ func createBuffer(path string, segmentBytes uint32) (*buffer, error) {
 		err = b.mapData(segmentBytes)
 	}
 	if err == nil {
-		b.populate(func() {})
+		b.populate(between)
 		err = b.store(bufferHeader{state: bufferFree, segmentBytes: segmentBytes}, true)
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +20,8 @@ import (
 //
 //	free ── take ── in use ── release ── dirty ── sweep (zero) ── free
 //
+// Some are free whenever somebody takes one: quiet goroutines make them ahead.
+//
 // Invariant: what is free is zero, in memory and, after its header says so, on disk.
 type bufferPool struct {
 	dir          string
@@ -28,7 +31,8 @@ type bufferPool struct {
 	mu    sync.Mutex
 	free  []*buffer
 	dirty []*buffer
-	busy  int    // in use, dirty or being zeroed
+	busy  int // in use, dirty or being zeroed
+	taken time.Time
 	next  uint64 // number of the next file
 	wake  func() // somebody released one
 }
@@ -77,21 +81,67 @@ func openPool(dir string, segmentBytes uint32, limit int) (p *bufferPool, used [
 // prepare makes buffers until n are free, as far as the limit allows.
 func (p *bufferPool) prepare(n int) error {
 	for range n {
-		p.mu.Lock()
-		enough := len(p.free) >= min(n, p.limit-p.busy)
-		p.mu.Unlock()
-		if enough {
+		number, lacks := p.lacks(n)
+		if !lacks {
 			return nil
 		}
-		b, err := p.create()
+		b, err := p.create(number, func() {})
 		if err != nil {
 			return err
 		}
-		p.mu.Lock()
-		p.free = append(p.free, b)
-		p.mu.Unlock()
+		p.add(b)
 	}
 	return nil
+}
+
+// lacks tells whether fewer than n buffers are free and one more may be, and the number of the file to make.
+func (p *bufferPool) lacks(n int) (number uint64, lacks bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) >= min(n, p.limit-p.busy) {
+		return 0, false
+	}
+	p.next++
+	return p.next - 1, true
+}
+
+// add adds a buffer that is free.
+func (p *bufferPool) add(b *buffer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, b)
+}
+
+// replenish makes one buffer if fewer than n are free, and tells whether it did. It is for a quiet goroutine.
+func (p *bufferPool) replenish(n int, between func()) (more bool) {
+	var number uint64
+	background.Aloud(func() { number, more = p.lacks(n) })
+	if !more {
+		return false
+	}
+	b, err := p.create(number, between)
+	if err != nil {
+		return false // Who needs one is told why.
+	}
+	background.Aloud(func() { p.add(b) })
+	return true
+}
+
+// To make zeroes takes the kernel milliseconds, in which it leaves its core to nobody. So it is done when nobody has taken a
+// buffer for a while, as long as some are free: those who take several, a migration say, are busy with other things.
+const (
+	calmAfter = time.Second
+	fewFree   = 2
+)
+
+// unrest is how long it is until zeroes may be made; 0: now.
+func (p *bufferPool) unrest() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.free) < fewFree || 2*p.busy > p.limit {
+		return 0
+	}
+	return max(0, calmAfter-time.Since(p.taken))
 }
 
 // take returns a buffer that is zero.
@@ -102,14 +152,19 @@ func (p *bufferPool) take() (*buffer, error) {
 		return nil, fmt.Errorf("%w: %d buffers are not on disk yet, and that is as many as it can save when the power fails", ErrFull, p.busy)
 	}
 	p.busy++
+	p.taken = time.Now()
 	if last := len(p.free) - 1; last >= 0 {
 		b := p.free[last]
 		p.free = p.free[:last]
 		p.mu.Unlock()
+		p.wake() // There is to be another one.
 		return b, nil
 	}
+	number := p.next
+	p.next++
 	p.mu.Unlock()
-	b, err := p.create()
+	var pace background.Pace
+	b, err := p.create(number, pace.Rest)
 	if err != nil {
 		p.mu.Lock()
 		p.busy--
@@ -118,12 +173,9 @@ func (p *bufferPool) take() (*buffer, error) {
 	return b, err
 }
 
-func (p *bufferPool) create() (*buffer, error) {
-	p.mu.Lock()
-	number := p.next
-	p.next++
-	p.mu.Unlock()
-	b, err := createBuffer(filepath.Join(p.dir, fmt.Sprintf("%06d%s", number, bufferSuffix)), p.segmentBytes)
+// create makes the buffer of a number. It may rest between two pieces.
+func (p *bufferPool) create(number uint64, between func()) (*buffer, error) {
+	b, err := createBuffer(filepath.Join(p.dir, fmt.Sprintf("%06d%s", number, bufferSuffix)), p.segmentBytes, between)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // Arrival is a set of places that this store serves while their records are still
@@ -156,7 +157,8 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 // the index and in the log. It costs clients little before an arrival, and much in its midst. Unprepare gives back what
 // no arrival took of the log's.
 func (st *Store) Prepare(ctx context.Context, ranges []Range, records, bytes int64) error {
-	st.expectRecords(ctx, ranges, records)
+	var pace background.Pace
+	st.expectRecords(ctx, ranges, records, pace.Rest)
 	room := st.maxResident()/2 - st.log.Resident()
 	n := min((bytes+int64(st.opts.SegmentBytes)-1)/int64(st.opts.SegmentBytes), preparedBytes/int64(st.opts.SegmentBytes), room)
 	if n <= 0 {

@@ -13,11 +13,11 @@ const fewEntries = 50_000
 // at once, which is less work than to make some again and again while many insert. If it
 // cannot, for want of memory, that is no error yet.
 func (im *Importer) Expect(records int) {
-	im.st.expectRecords(context.Background(), im.aside, int64(records))
+	im.st.expectRecords(context.Background(), im.aside, int64(records), func() {}) // Clients wait for it.
 }
 
-// expectRecords makes room in the index for about so many records, until ctx ends.
-func (st *Store) expectRecords(ctx context.Context, ranges []Range, records int64) {
+// expectRecords makes room in the index for about so many records, until ctx ends. It may rest between two parts.
+func (st *Store) expectRecords(ctx context.Context, ranges []Range, records int64, rest func()) {
 	if records < fewEntries {
 		return
 	}
@@ -36,6 +36,7 @@ func (st *Store) expectRecords(ctx context.Context, ranges []Range, records int6
 			if at, err = ss.makeRoom(r, share, at); err != nil {
 				return
 			}
+			rest()
 		}
 	}
 }
