@@ -101,6 +101,9 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	for _, m := range tenantMetrics {
 		out <- m.desc
 	}
+	for _, m := range functionMetrics {
+		out <- m.desc
+	}
 	describe(out, migrateMetrics)
 	describe(out, balancerMetrics)
 	for _, d := range []*prometheus.Desc{loopClients, loopCommands, loopRounds, loopBusy, replyDesc, buildDesc, readyDesc, migrateStages, migrateEnds, balancerHeld} {
