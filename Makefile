@@ -2,8 +2,10 @@
 
 GO     ?= go
 TOOL   := $(GO) tool -modfile=tools/go.mod
+# Packages whose tests take longest come first: others run beside them, and nobody waits for one that began last.
+LONG   := ./engine/store ./server ./server/redis
 # The packages whose code runs on many goroutines at once.
-RACY   := ./engine/... ./fabric/... ./cluster/... ./wire/... ./tenant/... ./server/... ./internal/...
+RACY   := $(LONG) ./engine/... ./fabric/... ./cluster/... ./wire/... ./tenant/... ./server/... ./internal/...
 KILLS  ?= 300
 ROUNDS ?= 486
 SEEDS  ?= 5000
@@ -40,7 +42,7 @@ format: ## format all Go files
 
 .PHONY: unit
 unit: ## unit tests, the engine's also with its invariants compiled in
-	$(GO) test -timeout 20m $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -timeout 20m $(LONG) $$($(GO) list ./... | grep -v /test/)
 	$(GO) test -timeout 20m -short -tags invariants ./engine/... ./internal/...
 
 .PHONY: race

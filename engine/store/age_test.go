@@ -8,6 +8,7 @@ import (
 )
 
 func TestACacheKeepsWhatIsReadAndForgetsTheRest(t *testing.T) {
+	t.Parallel()
 	st := open(t, store.Options{MemoryBytes: 36 << 20, Policy: store.Evict})
 	ss := session(t, st)
 	const hot = 500

@@ -77,6 +77,7 @@ func (m *move) settled() {
 }
 
 func TestWhatArrivesWhileItIsServedIsAsInAMap(t *testing.T) {
+	t.Parallel()
 	forMoves(t, func(m *move, rng *rand.Rand) {
 		m.open()
 		m.begin()
@@ -86,6 +87,7 @@ func TestWhatArrivesWhileItIsServedIsAsInAMap(t *testing.T) {
 }
 
 func TestATargetThatDiedPullsEverythingAgainAndBringsNothingBack(t *testing.T) {
+	t.Parallel()
 	forMoves(t, func(m *move, rng *rand.Rand) {
 		if !logged(m.opts) {
 			return
@@ -106,6 +108,7 @@ func TestATargetThatDiedPullsEverythingAgainAndBringsNothingBack(t *testing.T) {
 func logged(o store.Options) bool { return o.Durability >= store.EverySec }
 
 func TestTheHeirOfADeadSourceFinishesWhatPullsBegan(t *testing.T) {
+	t.Parallel()
 	forMoves(t, func(m *move, rng *rand.Rand) {
 		m.open()
 		m.begin()

@@ -27,6 +27,7 @@ func until(t testing.TB, ss *store.Session, f func() store.Status) store.Status 
 }
 
 func TestDataLargerThanMemoryStaysReadableAndWritable(t *testing.T) {
+	t.Parallel()
 	for _, d := range []store.Durability{store.None, store.Checkpoint, store.EverySec, store.Always} {
 		t.Run(d.String(), func(t *testing.T) {
 			const keys = 40000 // of 160 bytes: about 6 MB, in 2 MB of memory beside the index

@@ -196,6 +196,7 @@ func (l *ledger) verify(what string, st *store.Store, acked func(i int) bool) {
 }
 
 func TestACrashKeepsAnEffectWithItsResultOrNone(t *testing.T) {
+	t.Parallel()
 	for name, o := range powerConfigs() {
 		t.Run(name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seedOf(t), 5))
@@ -688,6 +689,7 @@ func BenchmarkOnce(b *testing.B) {
 
 // A value may be larger than the memory that its store may have.
 func TestAnOperationMayWriteALargeValue(t *testing.T) {
+	t.Parallel()
 	forResults(t, func(t *testing.T, o store.Options, _ *atomic.Int64) {
 		if o.Policy == store.Evict {
 			t.Skip("what does not fit is forgotten")
@@ -716,6 +718,7 @@ func TestAnOperationMayWriteALargeValue(t *testing.T) {
 }
 
 func TestOfLargeWritesThatRaceEachBuildsOnTheLast(t *testing.T) {
+	t.Parallel()
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
 		const sessions = 3
 		ops := max(scale(40), 10)

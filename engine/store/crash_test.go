@@ -32,6 +32,7 @@ func forCrashConfigs(t *testing.T, f func(*testing.T, store.Options)) {
 }
 
 func TestWhatWasAcknowledgedSurvivesADeathAtAnyStep(t *testing.T) {
+	t.Parallel()
 	forCrashConfigs(t, func(t *testing.T, o store.Options) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))
@@ -58,6 +59,7 @@ func TestWhatWasAcknowledgedSurvivesADeathAtAnyStep(t *testing.T) {
 }
 
 func TestWhatWasAcknowledgedSurvivesGenerationsOfDeaths(t *testing.T) {
+	t.Parallel()
 	forCrashConfigs(t, func(t *testing.T, o store.Options) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))
@@ -82,6 +84,7 @@ func TestWhatWasAcknowledgedSurvivesGenerationsOfDeaths(t *testing.T) {
 }
 
 func TestWhatWasAcknowledgedSurvivesADeathInTheMiddleOfEverything(t *testing.T) {
+	t.Parallel()
 	forCrashConfigs(t, func(t *testing.T, o store.Options) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))

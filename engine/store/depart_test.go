@@ -149,6 +149,7 @@ func forCopies(t *testing.T, f func(*move, *rand.Rand)) {
 }
 
 func TestACopyOfWhatIsWrittenToMeanwhileIsItsSourceInTheEnd(t *testing.T) {
+	t.Parallel()
 	forCopies(t, func(m *move, rng *rand.Rand) {
 		c := &copying{move: m}
 		c.open()

@@ -183,6 +183,7 @@ func TestAFailedSyncEndsAllWrites(t *testing.T) {
 }
 
 func TestEachFailingCallOfTheDeviceIsSurvived(t *testing.T) {
+	t.Parallel()
 	broken := errors.New("the disk has a moment")
 	for name, o := range faultConfigs() {
 		for _, op := range []device.Op{device.OpCreate, device.OpMap, device.OpWrite, device.OpRead, device.OpRemove, device.OpOpen} {

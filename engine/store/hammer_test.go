@@ -197,6 +197,7 @@ func TestOfManyConditionalPutsExactlyOneWins(t *testing.T) {
 }
 
 func TestTransfersKeepTheSum(t *testing.T) {
+	t.Parallel()
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
 		seed := seedOf(t)
 		setup := session(t, st)
@@ -264,6 +265,7 @@ func whole(b []byte) bool {
 }
 
 func TestReadersSeeNoTornValues(t *testing.T) {
+	t.Parallel()
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
 		seed := seedOf(t)
 		const keys = 6
@@ -331,6 +333,7 @@ func TestABatchOfReadsSeesNoTornValues(t *testing.T) {
 }
 
 func TestAScanSeesEveryKeyThatStays(t *testing.T) {
+	t.Parallel()
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
 		const stable = 1500
 		setup := session(t, st)

@@ -387,6 +387,7 @@ func TestAnHeirOfADeadHeirTakesBothLogs(t *testing.T) {
 }
 
 func TestAnHeirServesWhileItImports(t *testing.T) {
+	t.Parallel()
 	forHeirs(t, func(t *testing.T, o store.Options, rng *rand.Rand) {
 		e := newEstate(t, rng, rng.IntN(2) == 0)
 		e.live(300 + rng.IntN(300))

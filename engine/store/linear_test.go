@@ -135,6 +135,7 @@ func execute(t *testing.T, ss *store.Session, c *call) (o outcome) {
 }
 
 func TestHistoriesOfSingleKeysAreLinearizable(t *testing.T) {
+	t.Parallel()
 	forHammerConfigs(t, func(t *testing.T, st *store.Store) {
 		seed := seedOf(t)
 		for round := range uint64(scale(60)) {

@@ -25,6 +25,7 @@ func onceKeys(r *rand.Rand) [][]byte {
 }
 
 func TestACopyIsWhatAReadShows(t *testing.T) {
+	t.Parallel()
 	forAll(t, func(t *testing.T, o store.Options) {
 		r := rand.New(rand.NewPCG(seedOf(t), 1))
 		o, now := ticking(o)

@@ -73,6 +73,7 @@ func TestRaisingTheLimitEndsTheRefusal(t *testing.T) {
 }
 
 func TestACacheForgetsButNeverLies(t *testing.T) {
+	t.Parallel()
 	limited(t, store.Evict, func(t *testing.T, o store.Options) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -168,6 +169,7 @@ func TestGarbageIsBounded(t *testing.T) {
 }
 
 func TestTombstonesAreBounded(t *testing.T) {
+	t.Parallel()
 	for _, d := range []store.Durability{store.Checkpoint, store.EverySec} {
 		t.Run(d.String(), func(t *testing.T) {
 			o := store.Options{SegmentBytes: 16 << 10, Heads: 2, Durability: d, Device: device.NewMemory()}
@@ -218,6 +220,7 @@ func TestATruncatedColdDatabaseLeavesDiskAndIndex(t *testing.T) {
 }
 
 func TestColdRecordsThatExpiredLeaveTheDisk(t *testing.T) {
+	t.Parallel()
 	dev := device.NewMemory()
 	o, now := ticking(store.Options{SegmentBytes: 16 << 10, Heads: 2, Durability: store.EverySec, Device: dev, MemoryBytes: 512 << 10})
 	st := open(t, o)

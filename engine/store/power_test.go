@@ -370,6 +370,7 @@ func powerConfigs() map[string]store.Options {
 }
 
 func TestALossOfPowerAtAnyStepLeavesOneMoment(t *testing.T) {
+	t.Parallel()
 	for name, o := range powerConfigs() {
 		o.MemoryBytes = 0 // One would wait for memory that the guards of the others hold.
 		t.Run(name, func(t *testing.T) {
@@ -396,6 +397,7 @@ func TestALossOfPowerAtAnyStepLeavesOneMoment(t *testing.T) {
 }
 
 func TestALossOfPowerInTheMiddleOfEverythingLeavesOneMoment(t *testing.T) {
+	t.Parallel()
 	for name, o := range powerConfigs() {
 		t.Run(name, func(t *testing.T) {
 			seed := seedOf(t)

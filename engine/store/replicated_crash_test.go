@@ -69,6 +69,7 @@ func annoy(c *hlogtest.Copies, rng *rand.Rand) {
 }
 
 func TestWhatWasAcknowledgedSurvivesTheLossOfItsNodeAtAnyStep(t *testing.T) {
+	t.Parallel()
 	forReplicatedConfigs(t, func(t *testing.T, o store.Options) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))
@@ -113,6 +114,7 @@ func TestWhatWasAcknowledgedSurvivesGenerationsOfLostNodes(t *testing.T) {
 }
 
 func TestWhatWasAcknowledgedSurvivesTheLossOfItsNodeInTheMiddleOfEverything(t *testing.T) {
+	t.Parallel()
 	forReplicatedConfigs(t, func(t *testing.T, o store.Options) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 99))
@@ -154,6 +156,7 @@ func (m *mill) lose(what string) {
 }
 
 func TestTheLossOfANodeAtAnyStepLeavesOneMoment(t *testing.T) {
+	t.Parallel()
 	forReplicatedConfigs(t, func(t *testing.T, o store.Options) {
 		o.MemoryBytes = 0 // One would wait for memory that the guards of the others hold.
 		seed := seedOf(t)

@@ -49,6 +49,7 @@ func ticking(o store.Options) (store.Options, *atomic.Int64) {
 }
 
 func TestAWatchedKeyIsUnchangedUntilItIsWritten(t *testing.T) {
+	t.Parallel()
 	const key = "watched"
 	steps := map[string]struct {
 		before, after func(t *testing.T, st *store.Store, ss *store.Session, now *atomic.Int64)
@@ -140,6 +141,7 @@ func expireIt(t *testing.T, st *store.Store, _ *store.Session, now *atomic.Int64
 }
 
 func TestExpiredKeysAreGoneForReadersAndSweptAway(t *testing.T) {
+	t.Parallel()
 	forAll(t, func(t *testing.T, o store.Options) {
 		o, now := ticking(o)
 		st := open(t, o)

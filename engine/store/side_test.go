@@ -481,6 +481,7 @@ func (h *haul) lookAt(what string, ss *store.Session, f fates, prefix string, n 
 }
 
 func TestSideSegmentsThatWereAdoptedAreThereAfterAnyDeathAndTheLogIsWhole(t *testing.T) {
+	t.Parallel()
 	forReplicatedConfigs(t, func(t *testing.T, o store.Options) {
 		seed := seedOf(t)
 		rng := rand.New(rand.NewPCG(seed, 5))

@@ -14,6 +14,7 @@ import (
 
 // A record in the tail of a snapshot must find its tombstone there, too.
 func TestWhatWasDeletedWhileASnapshotBeganStaysDeleted(t *testing.T) {
+	t.Parallel()
 	const pairs = 2000
 	dev := device.NewMemory()
 	o := store.Options{Device: dev, Durability: store.EverySec, SegmentBytes: 16 << 10, Heads: 4}

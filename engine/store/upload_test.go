@@ -11,6 +11,7 @@ import (
 )
 
 func TestColdSegmentsAreReadFromTheBlobTier(t *testing.T) {
+	t.Parallel()
 	const keys = 20000
 	blobs := "file://" + t.TempDir()
 	dev := device.NewMemory()
