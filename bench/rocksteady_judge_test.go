@@ -7,9 +7,14 @@ import (
 
 // steadyOf is a round at the skew and load that claims are about: 100 MB within served, and safe within took.
 func steadyOf(system, mode string, served, took, p50, p999 time.Duration) steadyRound {
-	calm := stretch{P50: time.Millisecond, P999: 10 * time.Millisecond, Silence: 10 * time.Millisecond}
-	during := stretch{P50: p50, P999: p999, Silence: p999}
+	calm, during := tailed(10*time.Millisecond), tailed(p999)
+	calm.P50, during.P50 = time.Millisecond, p50
 	return steadyRound{System: system, Mode: mode, Skew: usualSkew, Load: 80, Bytes: 100e6, Served: served, Took: took, Calm: calm, During: during, Pulling: during}
+}
+
+// tailed is a stretch of a thousand operations, one of which took long.
+func tailed(p999 time.Duration) stretch {
+	return stretch{Samples: 1000, P999: p999, Silence: p999, slowest: []time.Duration{time.Microsecond, p999}}
 }
 
 // What each line of the claim is about, in its order.
@@ -42,7 +47,7 @@ func TestEachLineOfTheRocksteadyClaimIsJudgedByItsFigure(t *testing.T) {
 		"all as it should be":       {func(*steadyOutcome) {}, nil},
 		"slow":                      {func(o *steadyOutcome) { o.Rounds[0].Served = 501 * ms }, map[int]string{lineRate: "NO"}},
 		"Redis is nearly as fast":   {func(o *steadyOutcome) { o.Rounds[3].Took = 4900 * ms }, map[int]string{lineRedis: "NO"}},
-		"clients wait":              {func(o *steadyOutcome) { o.Rounds[0].During.P999 = 31 * ms }, map[int]string{lineTail: "NO"}},
+		"clients wait":              {func(o *steadyOutcome) { o.Rounds[0].During.slowest = tailed(31 * ms).slowest }, map[int]string{lineTail: "NO"}},
 		"clients hear nothing":      {func(o *steadyOutcome) { o.Rounds[0].During.Silence = 31 * ms }, map[int]string{lineSilence: "NO"}},
 		"an error in another mode":  {func(o *steadyOutcome) { o.Rounds[2].Errors = map[string]int64{"lost": 1} }, map[int]string{lineErrors: "NO"}},
 		"an answer that never came": {func(o *steadyOutcome) { o.Rounds[0].Late = 1 }, map[int]string{lineErrors: "NO"}},
@@ -71,8 +76,24 @@ func TestEachLineOfTheRocksteadyClaimIsJudgedByItsFigure(t *testing.T) {
 		},
 		"the median of rounds counts": {
 			func(o *steadyOutcome) {
-				o.Rounds = append(o.Rounds, o.Rounds[0], steadyOf("ostro", "async", 9*time.Second, 500*ms, 2*ms, 90*ms))
+				o.Rounds = append(o.Rounds, o.Rounds[0], steadyOf("ostro", "async", 9*time.Second, 500*ms, 2*ms, 20*ms))
 			}, nil,
+		},
+		"a slow round among fast ones": {
+			func(o *steadyOutcome) {
+				slow := o.Rounds[0]
+				slow.During.slowest = tailed(31 * ms).slowest
+				slow.During.slowest[0] = 31 * ms // Two of the three slowest of all rounds.
+				o.Rounds = append(o.Rounds, slow, o.Rounds[0])
+			}, nil,
+		},
+		"two slow rounds of three": {
+			func(o *steadyOutcome) {
+				o.Rounds[0].During.slowest = tailed(31 * ms).slowest
+				slow := o.Rounds[0]
+				slow.During.slowest = []time.Duration{31 * ms, 31 * ms}
+				o.Rounds = append(o.Rounds, slow, steadyOf("ostro", "async", 400*ms, 500*ms, 2*ms, 20*ms))
+			}, map[int]string{lineTail: "NO"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

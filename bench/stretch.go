@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -18,6 +19,8 @@ type stretch struct {
 	Silence time.Duration `json:"silence_ns"`
 	// CPU of source and target, in cores.
 	CPU [2]float64 `json:"cpu_cores"`
+
+	slowest []time.Duration // a twentieth of the samples, for togetherP999
 }
 
 // span is a piece of time, counted from when a load began, and what processes ran in it.
@@ -51,12 +54,32 @@ func stretchOf(trail []roamPoint, spans ...span) (s stretch) {
 	}
 	slices.Sort(took)
 	s.Samples = len(took)
+	s.slowest = slices.Clone(took[len(took)-len(took)/slowestShare:])
 	s.P50, s.P99, s.P999, s.Max = quantile(took, 0.5), quantile(took, 0.99), quantile(took, 0.999), quantile(took, 1)
 	s.Ops = float64(answers) / s.Seconds
 	for i := range s.CPU {
 		s.CPU[i] = cpu[i].Seconds() / s.Seconds
 	}
 	return s
+}
+
+// slowestShare is the part of the samples that is kept: enough for the slowest thousandth of fifty stretches, were they all
+// of one.
+const slowestShare = 20
+
+// togetherP999 is the p99.9 of all operations of some stretches.
+func togetherP999(all ...stretch) time.Duration {
+	samples := 0
+	var slowest []time.Duration
+	for _, s := range all {
+		samples += s.Samples
+		slowest = append(slowest, s.slowest...)
+	}
+	slices.SortFunc(slowest, func(a, b time.Duration) int { return cmp.Compare(b, a) })
+	if len(slowest) == 0 {
+		return 0
+	}
+	return slowest[min(len(slowest)-1, max(samples-1-int(0.999*float64(samples)), 0))]
 }
 
 // quantile is of sorted values; 0 if there are none.

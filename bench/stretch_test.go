@@ -38,3 +38,26 @@ func TestASeriesHasEveryOperationOnce(t *testing.T) {
 		t.Errorf("%+v", series)
 	}
 }
+
+func TestTheSlowestOfSeveralStretchesAreTakenTogether(t *testing.T) {
+	at := func(n int, slow ...time.Duration) stretch { // n quick ones and some slow ones
+		var trail []roamPoint
+		for i := range n {
+			trail = append(trail, roamPoint{at: time.Duration(i), took: 1})
+		}
+		for _, d := range slow {
+			trail = append(trail, roamPoint{at: time.Duration(n) + d, took: d})
+		}
+		return stretchOf(trail, span{from: -1, to: time.Duration(n + 1)})
+	}
+	one, other := at(2990, 7, 8, 9, 10), at(1000)
+	if got := togetherP999(one, other); got != 7 {
+		t.Errorf("of 3994 operations, four of them slow, p99.9 is %d", got)
+	}
+	if got := togetherP999(one); got != one.P999 {
+		t.Errorf("of one stretch it is %d, and not its own, %d", got, one.P999)
+	}
+	if got := togetherP999(); got != 0 {
+		t.Errorf("of nothing it is %d", got)
+	}
+}
