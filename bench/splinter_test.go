@@ -74,16 +74,17 @@ func TestSplinterSharesAServerWithWhoeverNeverEnds(t *testing.T) {
 }
 
 func TestSplinterHasHostileTenantsDoAllThatTheyCan(t *testing.T) {
-	got := decoded[splinterOutcome](t, small("kinds", "--kinds-every", "8", "--ostro-args", "--function-deadline 100ms")...)
+	kinds := splinterKinds[:len(splinterKinds)-1] // All but what takes long to compile: it would, here, too.
+	got := decoded[splinterOutcome](t, small("kinds", "--kinds", strings.Join(kinds, ","), "--kinds-every", "8", "--ostro-args", "--function-deadline 100ms")...)
 	for _, c := range got.Cells {
 		if r := c.Rounds[0]; (r.Bad > 0) != (c.Way == c.Case) {
 			t.Errorf("%s, %s, %s: %d bad deeds", c.Part, c.Case, c.Way, r.Bad)
 		}
-		if installs := c.Case == "malformed" || c.Case == "compile-bomb"; installs != (c.Rounds[0].Install > 0) {
+		if installs := c.Case == "malformed"; installs != (c.Rounds[0].Install > 0) {
 			t.Errorf("%s, %s, %s: others' installations took %v", c.Part, c.Case, c.Way, c.Rounds[0].Install)
 		}
 	}
-	if lines := got.judge(); len(got.Cells) != 4*len(splinterKinds) || len(lines) != 2*len(splinterKinds) {
+	if lines := got.judge(); len(got.Cells) != 4*len(kinds) || len(lines) != 2*len(kinds) {
 		t.Errorf("measured %q, judged %+v", got.ways(), lines)
 	}
 }
