@@ -30,7 +30,7 @@ type fleet struct {
 	idle    []int // errands that nobody is on
 	o       *order
 	total   fleetTotal
-	owed    int    // answers to operations that never end
+	owed    int    // answers to bad operations
 	last    uint64 // sequence number that was given
 	latency *workload.Latency
 }
@@ -83,8 +83,9 @@ type order struct {
 	// many as are answered.
 	perSecond float64
 	duration  time.Duration // 0: until tenant says so
-	// every so many operations one that never ends is begun by one of the last bad sessions; 0: never.
+	// every so many operations, and with the first, a bad deed is done in the name of one of the last bad sessions; 0: never.
 	every int
+	deed  func(*fleet) error
 	bad   int
 }
 
@@ -93,11 +94,11 @@ type fleetTotal struct {
 	Ops     uint64
 	Elapsed time.Duration
 	Late    int // operations that were due and not begun when the time was over
-	Begun   int // endless ones
+	Begun   int // bad ones, that nobody waits for
 	Ended   int // of them, that were answered
 }
 
-// badTag is that of operations that never end: nobody waits for them.
+// badTag is that of bad operations: nobody waits for them.
 const badTag = 1<<32 - 1
 
 // fleetMember is who a session is of.

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,13 +46,16 @@ type splinterFlags struct {
 	loads    []int
 	yields   []int
 	hostile  []int
-	sizes    []int
-	orders   []int
-	objects  int
-	edges    int
-	limit    int
-	install  int
-	first    int
+	kinds    []string
+	// kindsEvery is how many operations there are for each bad deed in kinds.
+	kindsEvery int
+	sizes      []int
+	orders     []int
+	objects    int
+	edges      int
+	limit      int
+	install    int
+	first      int
 }
 
 var splinterParts = parts[*splinter]{
@@ -60,6 +64,7 @@ var splinterParts = parts[*splinter]{
 	{"skew", (*splinter).measureSkew},
 	{"long", (*splinter).measureLong},
 	{"hostile", (*splinter).measureHostile},
+	{"kinds", (*splinter).measureKinds},
 	{"aggregate", (*splinter).measureAggregate},
 	{"compute", (*splinter).measureCompute},
 	{"tao", (*splinter).measureTAO},
@@ -78,6 +83,7 @@ tenants    the same by the number of tenants.
 skew       some tenants call more than others: functions at home with stealing, at home without, and wherever there is room.
 long       one call in seven makes 128 gets: the others' latency by how often it yields.
 hostile    functions that never end, begun at one in a thousand to one in a million operations by tenants of their own: what the others feel.
+kinds      what else hostile tenants can do, each beside the others' usual life: loop, recursion, memory, response, hostcalls, trap, malformed modules, and modules that take long to compile.
 aggregate  the sum over 2 to 32 records that another record lists: by the client in two trips, by a function, by Redis' FCALL.
 compute    the sum of two records to the power n: where clients had better do it themselves.
 tao        60% objects, 40% ranges of associations: by gets, by functions, by both; Redis with Lua.
@@ -102,8 +108,8 @@ Rounds of what is compared alternate. All parts but skew and install share a ser
 	fl.StringSliceVar(&f.parts, "parts", splinterParts.names(), "what to measure")
 	fl.Var(&f.records, "records", "records of all tenants together")
 	fl.IntVar(&f.value, "value", 100, "bytes of a value; keys have 30")
-	fl.DurationVar(&f.duration, "duration", 500*time.Millisecond, "length of each round; those of hostile last four times as long")
-	fl.IntVar(&f.rounds, "rounds", 3, "rounds of each case")
+	fl.DurationVar(&f.duration, "duration", 500*time.Millisecond, "length of each round; those of hostile and kinds last twice as long")
+	fl.IntVar(&f.rounds, "rounds", 3, "rounds of each case; hostile has three times as many")
 	fl.IntSliceVar(&f.tenants, "tenants", []int{1, 8, 64, 256, 1024}, "numbers of tenants in tenants; all other parts have the most")
 	fl.IntVar(&f.batch, "batch", 16, "operations that a client sends at once, where batches are not what is compared")
 	fl.IntSliceVar(&f.batches, "batches", []int{1, 16, 64}, "the same in get")
@@ -112,7 +118,9 @@ Rounds of what is compared alternate. All parts but skew and install share a ser
 	fl.Float64SliceVar(&f.skews, "skews", []float64{0, 0.5, 0.9, 0.99}, "the same in skew")
 	fl.IntSliceVar(&f.loads, "loads", []int{30, 60, 90}, "offered loads for latencies in get, in percent of what functions serve at most; 0 to leave them out")
 	fl.IntSliceVar(&f.yields, "yields", []int{0, 128, 32, 8, 1}, "gets between two yields in long; 0: never")
-	fl.IntSliceVar(&f.hostile, "hostile", []int{1e6, 1e5, 1e4, 1e3}, "operations for each that never ends in hostile")
+	fl.IntSliceVar(&f.hostile, "hostile", []int{1e6, 1e5, 1e4, 1e3}, "operations for each that never ends in hostile; every round has at least one, so short ones have more of them")
+	fl.StringSliceVar(&f.kinds, "kinds", splinterKinds, "what hostile tenants do in kinds")
+	fl.IntVar(&f.kindsEvery, "kinds-every", 1000, "operations for each of that; modules are installed one at a time by each of eight tenants")
 	fl.IntSliceVar(&f.sizes, "sizes", []int{2, 4, 8, 16, 32}, "records that are summed up in aggregate")
 	fl.IntSliceVar(&f.orders, "orders", []int{1, 100, 1000, 5000, 20000}, "multiplications of an operation in compute")
 	fl.IntVar(&f.objects, "objects", 100, "objects of each tenant's graph in tao")
@@ -127,10 +135,15 @@ func (f splinterFlags) check() error {
 	if err := splinterParts.check(f.parts); err != nil {
 		return err
 	}
+	for _, kind := range f.kinds {
+		if !slices.Contains(splinterKinds, kind) {
+			return fmt.Errorf("--kinds %q: use %s", kind, strings.Join(splinterKinds, ", "))
+		}
+	}
 	switch {
-	case !positive(f.rounds, f.window, f.batch, f.objects, f.edges, f.limit, f.install, f.first) || !positive(f.tenants...) || !positive(f.batches...) ||
+	case !positive(f.rounds, f.kindsEvery, f.window, f.batch, f.objects, f.edges, f.limit, f.install, f.first) || !positive(f.tenants...) || !positive(f.batches...) ||
 		!positive(f.hostile...) || !positive(f.sizes...) || !positive(f.orders...):
-		return errors.New("--rounds, --window, --batch, --batches, --tenants, --hostile, --sizes, --orders, --objects, --edges, --limit, --functions and --first-calls must be at least 1")
+		return errors.New("--rounds, --window, --batch, --batches, --tenants, --hostile, --kinds-every, --sizes, --orders, --objects, --edges, --limit, --functions and --first-calls must be at least 1")
 	case max(f.batch, slices.Max(f.batches)) > mostBatch:
 		return fmt.Errorf("--batch and --batches: at most %d", mostBatch)
 	case f.value < 8:

@@ -23,7 +23,7 @@ func (o *splinterOutcome) chart(where string) []byte {
 		bars := plot.Bars{Title: t.title, Subtitle: where, Unit: "operations per second"}
 		figure := splinterRate
 		switch t.part {
-		case "get at a load", "skew", "long", "hostile at a load", "aggregate alone":
+		case "get at a load", "skew", "long", "hostile at a load", "kinds at a load", "aggregate alone":
 			bars.Unit, bars.Log = "µs, 99th percentile", true
 			figure = func(r splinterRound) float64 { return splinterP99(r) / 1e3 }
 		}

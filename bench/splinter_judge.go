@@ -3,7 +3,7 @@ package bench
 import (
 	"fmt"
 	"math"
-	"strings"
+	"slices"
 	"time"
 )
 
@@ -13,6 +13,7 @@ func (o *splinterOutcome) judge() (lines []verdict) {
 	lines = append(lines, o.judgeAggregate()...)
 	lines = append(lines, o.judgeTAO()...)
 	lines = append(lines, o.judgeHostile()...)
+	lines = append(lines, o.judgeKinds()...)
 	return append(lines, o.judgeInstall()...)
 }
 
@@ -80,73 +81,69 @@ func (o *splinterOutcome) judgeTAO() (lines []verdict) {
 }
 
 func (o *splinterOutcome) judgeHostile() (lines []verdict) {
-	add := func(part, what string, every int, figure func(splinterRound) float64, wanted string, fits func(float64) bool) {
-		var none, again, bad *splinterCell
-		for _, c := range o.part(part) {
-			switch c.Way {
-			case noneName:
-				none = &c
-			case againName:
-				again = &c
-			case hostileName(every):
-				bad = &c
-			}
+	add := func(part string, every int, what string, figure func(splinterRound) float64, wanted string, fits func(float64) bool) {
+		none, bad := o.cell(part, float64(every), noneName), o.cell(part, float64(every), loopsName)
+		if none == nil || bad == nil {
+			return
 		}
-		if none == nil || bad == nil || bad.of(func(r splinterRound) float64 { return float64(r.Endless) }) == 0 {
-			return // Where none was begun there is nothing to say.
-		}
-		all := bad.between(none, again, figure)
+		all := bad.ratiosTo(none, figure)
 		r := median(all)
-		lines = append(lines, verdict{
-			fmt.Sprintf("endless loops at %s: %s", hostileName(every), what), wanted, "-",
-			fmt.Sprintf("%s (%s)", times(r), eachTimes(all)), holds(fits(r)),
-		})
+		lines = append(lines, verdict{fmt.Sprintf("endless loops at %s: %s", hostileName(every), what), wanted, "-", among(all), holds(fits(r))})
 	}
-	noise := o.noise()
-	add("hostile", "throughput", 1e6, splinterRate, fmt.Sprintf("1.00x within %.0f%%", 100*noise), func(r float64) bool { return r >= 1-noise })
 	for _, part := range []string{"hostile", "hostile at a load"} {
 		where := " under full load"
 		if part != "hostile" {
 			where = " at half of it"
+		} else if calm := o.calm(); len(calm) > 0 {
+			scatter := scatter(calm)
+			add(part, 1e6, "throughput", splinterRate, fmt.Sprintf("1.00x within %.1f%%: pairs without any are %s", 100*scatter, among(calm)), func(r float64) bool { return r >= 1-scatter })
 		}
-		add(part, "others' p99"+where, 1e6, splinterP99, "at most 2.00x", func(r float64) bool { return r <= 2 })
-		add(part, "others' p99.9"+where, 1e3, splinterP999, "at most 3.00x", func(r float64) bool { return r <= 3 })
+		add(part, 1e6, "others' p99"+where, splinterP99, "at most 2.00x", func(r float64) bool { return r <= 2 })
+		add(part, 1e3, "others' p99.9"+where, splinterP999, "at most 3.00x", func(r float64) bool { return r <= 3 })
 	}
 	return lines
 }
 
-// between is what each round has of the mean of those before and behind it, of which the second may be missing.
-func (c *splinterCell) between(none, again *splinterCell, figure func(splinterRound) float64) (all []float64) {
-	if again == nil {
-		again = none
+// judgeKinds asks of everything hostile what is asked of loops.
+func (o *splinterOutcome) judgeKinds() (lines []verdict) {
+	for i, kind := range splinterKinds {
+		for _, part := range []string{"kinds", "kinds at a load"} {
+			none, bad := o.cell(part, float64(i), noneName), o.cell(part, float64(i), kind)
+			if none == nil || bad == nil {
+				continue
+			}
+			where := "under full load"
+			if part != "kinds" {
+				where = "at half of it"
+			}
+			all := bad.ratiosTo(none, splinterP999)
+			lines = append(lines, verdict{fmt.Sprintf("%s: others' p99.9 %s", kind, where), "at most 3.00x", "-", among(all), holds(median(all) <= 3)})
+		}
 	}
-	for i := range c.Rounds {
-		all = append(all, 2*figure(c.Rounds[i])/(figure(none.Rounds[i])+figure(again.Rounds[i])))
-	}
-	return all
+	return lines
 }
 
-// eachTimes are the rounds' own figures, in their order.
-func eachTimes(all []float64) string {
-	var each []string
-	for _, r := range all {
-		each = append(each, times(r))
-	}
-	return strings.Join(each, ", ")
-}
-
-// noise is how far the two kinds of rounds without any loop lie apart, at the median: less than that nobody can tell.
-func (o *splinterOutcome) noise() float64 {
-	const least = 0.03
+// calm is what pairs of rounds without anything bad have of each other's throughput.
+func (o *splinterOutcome) calm() []float64 {
 	none, again := o.cell("hostile", 0, noneName), o.cell("hostile", 0, againName)
 	if none == nil || again == nil {
-		return least
+		return nil
 	}
+	return again.ratiosTo(none, splinterRate)
+}
+
+// scatter is how far from 1 ratios are that should be 1, at the median: less than that nobody can tell.
+func scatter(ratios []float64) float64 {
 	var apart []float64
-	for _, r := range again.between(none, none, splinterRate) {
+	for _, r := range ratios {
 		apart = append(apart, math.Abs(r-1))
 	}
-	return max(least, median(apart))
+	return median(apart)
+}
+
+// among is the median of ratios, and between which they lie.
+func among(all []float64) string {
+	return fmt.Sprintf("%s (%s to %s in %d)", times(median(all)), times(slices.Min(all)), times(slices.Max(all)), len(all))
 }
 
 func (o *splinterOutcome) judgeInstall() []verdict {

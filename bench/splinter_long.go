@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/ostrodb/ostro/bench/workload"
@@ -76,48 +75,6 @@ func (x *splinter) measureLong(ctx context.Context) error {
 	_, err = x.compare(ctx, "long", fmt.Sprintf("%d%% make %d gets", longPercent, longGets), longGets, ways)
 	return err
 }
-
-// measureHostile is Figure 4.12: functions that never end beside those of others.
-func (x *splinter) measureHostile(ctx context.Context) error {
-	s, err := x.shared(ctx, "bench")
-	if err != nil {
-		return err
-	}
-	if err := x.loadRecords(ctx, s); err != nil {
-		return err
-	}
-	most := x.f.most()
-	o := x.usual(x.newManyJob(0, 0, 0, x.f.share(most)), most)
-	o.duration *= 4
-	ways := func(o order) []way {
-		all := []way{x.by(noneName, s, o)}
-		for i, every := range slices.Backward(slices.Sorted(slices.Values(x.f.hostile))) {
-			bad := o
-			bad.every = every
-			all = append(all, x.by(hostileName(every), s, bad))
-			if i == len(x.f.hostile)-1 { // The rarest.
-				all = append(all, x.by(againName, s, o))
-			}
-		}
-		return all
-	}
-	cells, err := x.compare(ctx, "hostile", "as many as are answered", 0, ways(o))
-	if err != nil {
-		return err
-	}
-	_, err = x.compare(ctx, "hostile at a load", "half of that", halfLoad, ways(o.paced(halfLoad*cells[0].of(splinterRate))))
-	return err
-}
-
-// Rounds without any loop stand before and behind those with the fewest, where the least is to be seen: what the machine
-// does by itself meanwhile is half on either side.
-const (
-	noneName  = "none"
-	againName = "none again"
-)
-
-// hostileName is how often an operation never ends.
-func hostileName(every int) string { return "1 in " + grouped(int64(every)) }
 
 // skewGets makes calls long enough to be scheduled.
 const skewGets = 512

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -40,11 +41,15 @@ func (o *splinterOutcome) cell(part string, at float64, way string) *splinterCel
 
 // ratioTo is the median of what rounds of a cell have of those of another beside them.
 func (c *splinterCell) ratioTo(base *splinterCell, figure func(splinterRound) float64) float64 {
-	var all []float64
+	return median(c.ratiosTo(base, figure))
+}
+
+// ratiosTo is the same of each round.
+func (c *splinterCell) ratiosTo(base *splinterCell, figure func(splinterRound) float64) (all []float64) {
 	for i := range c.Rounds {
 		all = append(all, figure(c.Rounds[i])/figure(base.Rounds[i]))
 	}
-	return median(all)
+	return all
 }
 
 // splinterTitles are the parts as tables have them, in their order.
@@ -58,6 +63,8 @@ var splinterTitles = []struct{ part, title string }{
 	{"long", "Latency of short calls beside long ones, at an equal load"},
 	{"hostile", "Calls that never end, beside those of others"},
 	{"hostile at a load", "The same at an equal load: what the others feel"},
+	{"kinds", "What hostile tenants do, beside others"},
+	{"kinds at a load", "The same at an equal load: what the others feel"},
 	{"aggregate", "The sum over records that another record lists"},
 	{"aggregate alone", "The same, one at a time"},
 	{"compute", "The sum of two records to a power"},
@@ -86,9 +93,13 @@ func (o *splinterOutcome) table(part, title string, cells []splinterCell) table 
 		names: 2,
 		head:  []string{"case", "way", "ops/s", "ratio", "p50", "ratio", "p99", "ratio", "p99.9", "ratio", "server CPU/op", "ratio", "client busy"},
 	}
-	endless := part == "hostile" || part == "hostile at a load"
-	if endless {
-		t.head = append(t.head, "endless", "ended in time")
+	bad := strings.HasPrefix(part, "hostile") || strings.HasPrefix(part, "kinds")
+	if bad {
+		t.head = append(t.head, "bad", "ended in time")
+	}
+	installs := strings.HasPrefix(part, "kinds")
+	if installs {
+		t.head = append(t.head, "others' installs, p50", "longest")
 	}
 	first := &cells[0]
 	for i := range cells {
@@ -102,12 +113,23 @@ func (o *splinterOutcome) table(part, title string, cells []splinterCell) table 
 		}
 		row = append(row, micro(c.of(splinterCPU)), times(c.ratioTo(first, splinterCPU)),
 			decimals(100*c.of(func(r splinterRound) float64 { return r.ClientBusy }), 0)+"%")
-		if endless {
-			row = append(row, rate(c.of(func(r splinterRound) float64 { return float64(r.Endless) })), rate(c.of(func(r splinterRound) float64 { return float64(r.Answered) })))
+		if bad {
+			row = append(row, rate(c.of(func(r splinterRound) float64 { return float64(r.Bad) })), rate(c.of(func(r splinterRound) float64 { return float64(r.Answered) })))
+		}
+		if installs {
+			row = append(row, c.installs(func(r splinterRound) float64 { return r.Install }), c.installs(func(r splinterRound) float64 { return r.InstallMost }))
 		}
 		t.add(row...)
 	}
 	return t
+}
+
+// installs is how long somebody's installations took, where there were any.
+func (c *splinterCell) installs(figure func(splinterRound) float64) string {
+	if d := c.of(figure); d > 0 {
+		return short(time.Duration(d))
+	}
+	return ""
 }
 
 func (i *installed) table() table {

@@ -15,9 +15,11 @@ type splinterRound struct {
 	ServerCPU    float64          `json:"server_cpu_ns_per_op"`
 	ClientBusy   float64          `json:"client_busy"` // share of one core
 	Late         int              `json:"late"`        // due and not begun when the time was over
-	Endless      int              `json:"endless"`     // operations that never end, begun in it
+	Bad          int              `json:"bad"`         // bad deeds of others
 	Answered     int              `json:"answered"`    // of them, by the end of the round
-	Stolen       time.Duration    `json:"stolen_ns"`   // by the host, from all cores
+	Install      float64          `json:"install_ns"`  // how long a module of somebody else took to be installed, at the median
+	InstallMost  float64          `json:"install_most_ns"`
+	Stolen       time.Duration    `json:"stolen_ns"` // by the host, from all cores
 }
 
 // splinterCell is a way to do something in one case.
@@ -45,24 +47,46 @@ type way struct {
 	round func(context.Context) (splinterRound, error)
 }
 
-// compare measures ways in turns, every other time from the last to the first: what a way leaves behind is not always the
-// same one's to bear. What it returns is in the order of ways.
+// contest is ways that are compared with one another, in one case.
+type contest struct {
+	name string
+	at   float64 // what the case is about, as a number
+	ways []way
+}
+
+// compare measures the ways of one case in turns. What it returns is in their order.
 func (x *splinter) compare(ctx context.Context, part, name string, at float64, ways []way) ([]splinterCell, error) {
-	cells := make([]splinterCell, len(ways))
-	for round := range x.f.rounds {
-		for turn := range ways {
+	return x.hold(ctx, part, x.f.rounds, []contest{{name, at, ways}})
+}
+
+// hold measures contests in turns, and the ways of each right behind one another, every other time from the last to the first:
+// what a way leaves behind is not always the same one's to bear. What it returns is in the order of contests and their ways.
+func (x *splinter) hold(ctx context.Context, part string, rounds int, contests []contest) ([]splinterCell, error) {
+	type one struct {
+		in *contest
+		w  way
+	}
+	var all []one
+	for i := range contests {
+		for _, w := range contests[i].ways {
+			all = append(all, one{&contests[i], w})
+		}
+	}
+	cells := make([]splinterCell, len(all))
+	for round := range rounds {
+		for turn := range all {
 			i := turn
 			if round%2 == 1 {
-				i = len(ways) - 1 - turn
+				i = len(all) - 1 - turn
 			}
-			w := ways[i]
-			x.p.begin("%s: %s, %s, round %d of %d", part, name, w.name, round+1, x.f.rounds)
+			c, w := all[i].in, all[i].w
+			x.p.begin("%s: %s, %s, round %d of %d", part, c.name, w.name, round+1, rounds)
 			r, err := w.round(ctx)
 			if err != nil {
 				x.keepWhole(cells, round)
-				return nil, fmt.Errorf("%s, %s: %w", name, w.name, err)
+				return nil, fmt.Errorf("%s, %s: %w", c.name, w.name, err)
 			}
-			cells[i].Part, cells[i].Case, cells[i].X, cells[i].Way = part, name, at, w.name
+			cells[i].Part, cells[i].Case, cells[i].X, cells[i].Way = part, c.name, c.at, w.name
 			cells[i].Rounds = append(cells[i].Rounds, r)
 		}
 	}
@@ -129,13 +153,13 @@ func (x *splinter) fleetRound(ctx context.Context, s *splinterServer, o order) (
 		return splinterRound{}, err
 	}
 	stolen := readMachineTime().stolen - calm.stolen
-	if err := s.fleet.drain(ctx); err != nil {
+	if err := s.calm(ctx); err != nil {
 		return splinterRound{}, err
 	}
 	return splinterRound{
 		OpsPerSecond: float64(total.Ops) / total.Elapsed.Seconds(), Latency: s.fleet.latency.Summary(),
 		ServerCPU: float64(after-before) / float64(max(total.Ops, 1)), ClientBusy: client.Seconds() / total.Elapsed.Seconds(),
-		Late: total.Late, Endless: total.Begun, Answered: total.Ended, Stolen: stolen,
+		Late: total.Late, Bad: total.Begun, Answered: total.Ended, Stolen: stolen,
 	}, nil
 }
 

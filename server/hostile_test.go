@@ -84,7 +84,7 @@ func TestAHostileFunctionGetsAnErrorAndOthersGoOn(t *testing.T) {
 	for fn, reasons := range map[string][]string{
 		"loop": endless, "tightloop": endless, "growflood": endless, "bigfill": endless, "bigcopy": endless,
 		"recursion": {"stack"}, "pingpong": {"stack"},
-		"giantresponse": {"response"}, "hostflood": append([]string{"host calls"}, endless...), "writeflood": append([]string{"wrote too much"}, endless...),
+		"giantresponse": {"response"}, "hostflood": append([]string{"host calls"}, endless...), "writeflood": append([]string{"wrote too many keys"}, endless...),
 		"trap": {"trap"}, "wildread": {"trap"}, "wildpointer": {"memory"}, "wildkey": {"memory"}, "hugevalue": {"returned"},
 	} {
 		t.Run(fn, func(t *testing.T) {

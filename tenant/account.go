@@ -85,6 +85,8 @@ func (e *Exceeded) Error() string {
 		hint = "have fewer at a time, or have the limit raised"
 	case "function-memory":
 		hint = "have fewer calls at a time or functions that use less, or have the limit raised"
+	case "held":
+		hint = "have fewer such calls at a time, or functions that respond with less and write less"
 	case "results":
 		hint = "have clients read the answers and confirm them, wait some minutes, or have the limit of bytes raised"
 	}
@@ -93,7 +95,7 @@ func (e *Exceeded) Error() string {
 
 var whatOf = map[string]string{
 	"bytes": "bytes", "operations": "operations a second", "connections": "connections", "inflight": "operations that wait",
-	"function-memory": "bytes of functions' memory", "results": "bytes for results that clients have not confirmed",
+	"function-memory": "bytes of functions' memory", "held": "bytes that its calls keep at a time", "results": "bytes for results that clients have not confirmed",
 }
 
 func (a *Account) exceeded(what string, limit int64) error {

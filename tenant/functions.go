@@ -44,6 +44,7 @@ func (r *Registry) Scheduler() sched.Metrics { return r.sched.Metrics() }
 type Memory struct {
 	tenant  atomic.Pointer[Tenant]
 	used    atomic.Int64
+	held    atomic.Int64 // by calls, until their ends
 	refused atomic.Int64
 	relief  atomic.Pointer[func()]
 }
@@ -92,6 +93,27 @@ func (m *Memory) shrink() {
 
 // Give takes a Take back.
 func (m *Memory) Give(bytes int64) { m.used.Add(-bytes) }
+
+// heldMost is how many bytes a tenant's calls keep at a time, beside memory: long responses, writes, values. Calls that wait in
+// their midst keep what they have, and without a bound the responses of some hundred of them took five gigabytes.
+const heldMost = 32 << 20
+
+// Hold asks for bytes that a call keeps until its end.
+func (m *Memory) Hold(bytes int64) error {
+	if m.held.Add(bytes) <= heldMost {
+		return nil
+	}
+	m.held.Add(-bytes)
+	m.refused.Add(1)
+	name := Operator
+	if t := m.tenant.Load(); t != nil {
+		name = t.Name
+	}
+	return &Exceeded{Tenant: name, What: "held", Limit: heldMost}
+}
+
+// Release takes a Hold back.
+func (m *Memory) Release(bytes int64) { m.held.Add(-bytes) }
 
 // Scarce tells that more than three quarters are taken.
 func (m *Memory) Scarce() bool {

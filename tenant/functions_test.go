@@ -62,6 +62,25 @@ func TestALimitOfMemoryThatIsLoweredTakesWhatIsIdleAtOnce(t *testing.T) {
 	}
 }
 
+func TestCallsOfATenantKeepOnlySoMuchAtATime(t *testing.T) {
+	r := newAlone(t)
+	edit(t, r, create("a", Wish{Password: text("rose")}))
+	m := r.Memory(r.Account("a"))
+	if err := m.Hold(heldMost); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Hold(1); err == nil || !strings.Contains(err.Error(), "tenant a has reached its limit of 33554432 bytes that its calls keep at a time: have fewer such calls") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := r.Memory(nil).Hold(1); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+	m.Release(heldMost)
+	if err := m.Hold(1); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestTheLimitOfCoresHoldsAtOnce(t *testing.T) {
 	r := newAlone(t)
 	edit(t, r, create("a", Wish{Password: text("rose")}))

@@ -13,6 +13,11 @@ import (
 //go:embed guest.wasm
 var Module []byte
 
+// Hostile has what does harm, or tries to: see src/hostile.c.
+//
+//go:embed hostile.wasm
+var Hostile []byte
+
 //go:embed numbered.wasm
 var numbered []byte
 

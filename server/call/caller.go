@@ -3,6 +3,7 @@ package call
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant/extension"
@@ -235,6 +236,9 @@ func (c *Caller) keep(b []byte) {
 func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 	c.sess.Await(t.data.ticket)
 	if t.err != nil {
+		if errors.Is(t.err, errConflict) {
+			return c.conflicted(t)
+		}
 		again := errors.Is(t.err, library.ErrGone) || errors.Is(t.err, extension.ErrClosed) || errors.Is(t.err, errStrayed)
 		if again && t.again() {
 			return Later, t
@@ -245,11 +249,7 @@ func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 		switch err := c.commit(r, t); {
 		case err == nil:
 		case errors.Is(err, errConflict):
-			c.host.count.conflicts.Add(1)
-			if t.again() {
-				return Later, t
-			}
-			return c.fail(&extension.CallError{Kind: extension.NotCommitted, Function: string(t.req.Name), Message: "was not applied: " + ErrConflict.Error(), Err: ErrConflict}), t
+			return c.conflicted(t)
 		case errors.Is(err, errCold):
 			return Cold, t
 		case errors.Is(err, errRepeated):
@@ -264,20 +264,26 @@ func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 	return Done, t
 }
 
-// commit applies what a task has done, and keeps its response.
-func (c *Caller) commit(r *Request, t *Task) error {
-	m, ch := &c.near.commit, &t.data.changes
-	m.begin(c.sess, &t.req, r.Ground)
-	if t.data.wrote {
-		ch.Response = t.response
-		if err := m.run(ch); err != nil {
-			return err
-		}
+// conflicted has a call run again that has met changes of what it had read, unless it did so too often.
+func (c *Caller) conflicted(t *Task) (Verdict, *Task) {
+	c.host.count.conflicts.Add(1)
+	if t.again() {
+		return Later, t
 	}
-	if r.Once && (!t.data.wrote || len(ch.Writes) == 0) {
+	return c.fail(&extension.CallError{Kind: extension.NotCommitted, Function: string(t.req.Name), Message: "was not applied: " + ErrConflict.Error(), Err: ErrConflict}), t
+}
+
+// commit applies what a task has done, or keeps the response of one that has written nothing. Its time is the tenant's.
+func (c *Caller) commit(r *Request, t *Task) error {
+	began := time.Now()
+	defer func() { r.Share.Charge(int64(time.Since(began))) }()
+	m := &c.near.commit
+	m.begin(c.sess, &t.req, r.Ground)
+	if !t.data.wrote {
 		return m.keep(t.response)
 	}
-	return nil
+	t.data.changes.Response = t.response
+	return m.run(&t.data.changes)
 }
 
 // again counts an attempt; false: there were enough.

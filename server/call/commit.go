@@ -208,8 +208,11 @@ func (c *commit) glance(reads []extension.Read) error {
 		}
 	}
 	c.absent = absent
-	if len(absent) < 2 {
+	switch {
+	case len(absent) < 2:
 		return c.compare(reads)
+	case len(absent) > absentMost:
+		return errAbsent
 	}
 	if st := c.sess.Lock(absent); st != store.OK {
 		return c.failure(st)
@@ -217,6 +220,12 @@ func (c *commit) glance(reads []extension.Read) error {
 	defer c.sess.Abort()
 	return c.compare(reads)
 }
+
+// absentMost is how many keys may be held to find that all of them were absent at one moment: who uses one of them waits, on a
+// loop.
+const absentMost = 2048
+
+var errAbsent = fmt.Errorf("it found more than %d keys absent, and no moment can be told at which all of them were: read fewer in a call", absentMost)
 
 // records is how many keys stand behind those of reads.
 func (c *commit) records() int {

@@ -213,8 +213,12 @@ func (f *far) Scan(table uint32, cursor uint64, prefix []byte, visit func(key, v
 	return next, looked, extension.OK
 }
 
-// Commit keeps the changes for the worker.
+// Commit keeps the changes for the worker. If there are none, all that remains is to find out whether what was read was there
+// at one moment, which may be many keys: no loop has to wait for that.
 func (f *far) Commit(c *extension.Changes) error {
+	if len(c.Writes) == 0 {
+		return f.glance(c)
+	}
 	f.wrote = true
 	f.changes.Writes = append(f.changes.Writes[:0], c.Writes...)
 	f.changes.Reads = f.changes.Reads[:0]
@@ -226,4 +230,23 @@ func (f *far) Commit(c *extension.Changes) error {
 		f.changes.Reads = append(f.changes.Reads, r)
 	}
 	return nil
+}
+
+// glance looks again at what was read. It may lock keys, so it does that at usual priority.
+func (f *far) glance(c *extension.Changes) (err error) {
+	var m commit
+	used := f.use(func(s *store.Session, g Ground) (st store.Status, coming bool) {
+		f.turn.Aloud(func() {
+			m.begin(s, f.req, g)
+			err = m.run(c)
+		})
+		if errors.Is(err, errCold) {
+			return store.Cold, false
+		}
+		return store.OK, false
+	})
+	if !used {
+		return f.err
+	}
+	return err
 }

@@ -3,6 +3,7 @@ package call_test
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,13 +15,26 @@ import (
 // One of two keys is there at any moment, now this one and now that. What a call has read was there at one moment, too,
 // though absent keys have no versions that would tell one absence from another.
 func TestACallThatFindsKeysAbsentFindsThemSoAtOneMoment(t *testing.T) {
+	t.Run("where it began", func(t *testing.T) { absentAtOneMoment(t, 0, 100_000) })
+	t.Run("in the scheduler", func(t *testing.T) { absentAtOneMoment(t, 300, 200) })
+}
+
+// absentAtOneMoment has calls read as many other keys beside.
+func absentAtOneMoment(t *testing.T, others, calls int) {
 	w := newWorld(t, store.Options{Durability: store.None})
 	keys := []string{"here", "there"}
 	one := binary.LittleEndian.AppendUint64(nil, 1)
 	w.put(keys[0], string(one))
 	r := w.request("total", keys[0])
+	for i := range others {
+		key := fmt.Sprint("o", i)
+		w.put(key, string(make([]byte, 8)))
+		r.Keys = append(r.Keys, []byte(key))
+	}
 	r.Keys = append(r.Keys, []byte(keys[1]))
-	w.warm(r)
+	if others == 0 {
+		w.warm(r)
+	}
 	var stop atomic.Bool
 	var moving sync.WaitGroup
 	defer moving.Wait()
@@ -46,7 +60,13 @@ func TestACallThatFindsKeysAbsentFindsThemSoAtOneMoment(t *testing.T) {
 			ss.End()
 		}
 	})
-	for i := range 100_000 {
+	before := w.host.Metrics().Scheduled
+	defer func() {
+		if n := w.host.Metrics().Scheduled - before; others > 0 && n < int64(calls) {
+			t.Errorf("%d of %d calls were scheduled", n, calls)
+		}
+	}()
+	for i := range calls {
 		response, err := w.call(r)
 		if errors.Is(err, call.ErrConflict) {
 			continue // It says so, and is right.

@@ -86,6 +86,8 @@ func (t *Task) fetch() error {
 		return &CallError{Kind: OverLimit, Function: t.inv.Function, Message: "gave too long a response"}
 	}
 	t.budget -= int64(n / 16)
-	t.resp = append(t.resp, b...)
+	if err := t.respond(b); err != nil {
+		return &CallError{Kind: OverLimit, Function: t.inv.Function, Message: heldTooMuch + err.Error(), Err: err}
+	}
 	return nil
 }

@@ -44,7 +44,7 @@ func (t *Task) placeFirst() {
 	}
 	binary.LittleEndian.PutUint32(area[32:], noFirst)
 	binary.LittleEndian.PutUint32(area[36:], 0)
-	if t.inv.Prompt == nil || len(t.inv.Keys) == 0 || len(t.inv.Keys[0]) > keyMost || t.limits.Writes == 0 {
+	if t.inv.Prompt == nil || len(t.inv.Keys) == 0 || len(t.inv.Keys[0]) > keyMost || t.limits.Reads == 0 {
 		return
 	}
 	if !in.pool.module.habits.expected(in.which) {

@@ -7,6 +7,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/ostrodb/ostro/internal/background"
 	"github.com/ostrodb/ostro/tenant/extension/meter"
 )
 
@@ -124,8 +125,67 @@ func (t *Task) hostResp(stack []uint64) {
 		t.over("gave too long a response")
 	}
 	t.spend(int64(len(b) / 16))
-	t.resp = append(t.resp, b...)
+	if len(t.resp)+len(b) > keptBytes {
+		t.spend(int64(len(b) * freshUnits))
+	}
+	if err := t.respond(b); err != nil {
+		t.over(heldTooMuch + err.Error())
+	}
 	stack[0] = 0
+}
+
+// freshUnits is what a byte of memory costs that nobody has used yet: many times what a copy does.
+const freshUnits = 1
+
+// respond appends to the response. A long one gets four times the room each time, for what append does copies it five times
+// over; and it is copied in pieces, since nobody is stopped in the midst of a copy, and the collector has all wait for that.
+func (t *Task) respond(b []byte) error {
+	if need := len(t.resp) + len(b); need > keptBytes && need > cap(t.resp) {
+		most := t.respStart + t.limits.ResponseBytes
+		room := min(max(4*cap(t.resp), 4*need, 16*keptBytes), max(most, need))
+		if err := t.hold(room); err != nil {
+			return err
+		}
+		more := make([]byte, len(t.resp), room)
+		copyPieces(more, t.resp)
+		t.resp = more
+	}
+	at := len(t.resp)
+	if len(b) <= background.Piece {
+		t.resp = append(t.resp, b...)
+		return nil
+	}
+	t.resp = t.resp[:at+len(b)]
+	copyPieces(t.resp[at:], b)
+	return nil
+}
+
+// hold has the tenant's allowance know, until the call's end, of what the call keeps: so many bytes of a response, what it
+// writes, values that it did not take. Calls that wait in their midst keep all of that.
+func (t *Task) hold(resp int) error {
+	a, all := t.in.pool.opts.Memory, int64(resp+t.wroteSum+t.viewBytes)
+	if a == nil || all <= max(t.lent, keptBytes) {
+		return nil
+	}
+	all = (all + holdStep - 1) &^ (holdStep - 1)
+	if err := a.Hold(all - t.lent); err != nil {
+		return err
+	}
+	t.lent = all
+	return nil
+}
+
+// holdStep is what is asked for at a time.
+const holdStep = 1 << 20
+
+const heldTooMuch = "keeps too much: "
+
+// copyPieces is copy, with moments in it at which it can be interrupted.
+func copyPieces(dst, src []byte) (n int) {
+	for n < len(dst) && n < len(src) {
+		n += copy(dst[n:], src[n:min(n+background.Piece, len(src))])
+	}
+	return n
 }
 
 func (t *Task) hostYield([]uint64) {

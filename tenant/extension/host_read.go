@@ -55,7 +55,7 @@ func (v *Value) set(w *Write, buf []byte) Status {
 		return Absent
 	}
 	v.Len, v.Whole = len(w.Value), w.Value
-	copy(buf, w.Value)
+	copyPieces(buf, w.Value)
 	return OK
 }
 
@@ -68,8 +68,11 @@ func overlap(a, b []byte) bool {
 // remember notes what was read, for the commit.
 func (t *Task) remember(table uint32, key []byte, version uint64) {
 	all := t.changes.Reads
-	if len(all) >= t.limits.Writes || len(t.names)+len(key) > t.limits.WriteBytes {
+	switch {
+	case len(all) >= t.limits.Reads || len(t.names)+len(key) > t.limits.WriteBytes:
 		t.over("read too many keys")
+	case len(t.changes.Writes) > 0 && len(t.changes.Writes)+len(all) >= t.limits.Writes:
+		t.overWrites()
 	}
 	at := len(t.names)
 	t.names = append(t.names, key...)
@@ -88,6 +91,9 @@ func (t *Task) view(b []byte) uint64 {
 	t.viewBytes += len(b)
 	if len(t.views) >= t.limits.Views || t.viewBytes > t.limits.ViewBytes {
 		t.over("holds too many values that it did not take")
+	}
+	if err := t.hold(cap(t.resp)); err != nil {
+		t.over(heldTooMuch + err.Error())
 	}
 	t.views = append(t.views, b)
 	return uint64(len(t.views))
@@ -122,7 +128,7 @@ func (t *Task) hostRead(stack []uint64) {
 	}
 	from := t.views[n-1]
 	from = from[min(int(uint32(stack[1])), len(from)):]
-	copied := copy(t.bytes(stack[2], stack[3]), from)
+	copied := copyPieces(t.bytes(stack[2], stack[3]), from)
 	t.spend(int64(copied / 16))
 	stack[0] = uint64(copied)
 }

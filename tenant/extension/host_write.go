@@ -2,6 +2,7 @@ package extension
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 )
 
@@ -36,11 +37,16 @@ func (t *Task) write(w Write) {
 		*have = w
 		return
 	}
-	if len(t.changes.Writes) >= t.limits.Writes {
-		t.over("wrote too many keys")
+	if len(t.changes.Writes)+len(t.changes.Reads) >= t.limits.Writes {
+		t.overWrites()
 	}
 	t.changes.Writes = append(t.changes.Writes, w)
 	t.indexWrites()
+}
+
+// overWrites ends a call that has more keys than can be applied in one piece.
+func (t *Task) overWrites() {
+	t.over(fmt.Sprintf("wrote too many keys: one that writes can have %d, those that it has read among them, so do it in several calls", t.limits.Writes))
 }
 
 func (t *Task) indexWrites() {
@@ -79,6 +85,9 @@ func (t *Task) mayWrite(table uint32, key []byte, n uint32) Status {
 	if t.wroteSum += len(key) + int(n); t.wroteSum > t.limits.WriteBytes {
 		t.over("wrote too much")
 	}
+	if err := t.hold(cap(t.resp)); err != nil {
+		t.over(heldTooMuch + err.Error())
+	}
 	t.spend(int64(len(key)+int(n))/16 + 50)
 	return OK
 }
@@ -98,7 +107,7 @@ func (t *Task) hostAlloc(stack []uint64) {
 		stack[0] = status(st)
 		return
 	}
-	if len(t.buffers) >= t.limits.Writes {
+	if len(t.buffers) >= t.limits.Views {
 		t.over("made too many buffers")
 	}
 	t.buffers = append(t.buffers, buffer{newValue(uint32(stack[0]), key, uint32(stack[3])), true})
@@ -123,7 +132,7 @@ func (t *Task) hostFill(stack []uint64) {
 		t.misuse("filled a buffer beyond its end")
 	}
 	t.spend(int64(len(from) / 16))
-	copy(b.write.Value[offset:], from)
+	copyPieces(b.write.Value[offset:], from)
 	stack[0] = 0
 }
 
@@ -153,7 +162,7 @@ func (t *Task) hostSet(stack []uint64) {
 		return
 	}
 	w := newValue(uint32(stack[0]), key, uint32(len(from)))
-	copy(w.Value, from)
+	copyPieces(w.Value, from)
 	w.TTL = t.ttl(stack[5])
 	t.write(w)
 	stack[0] = 0

@@ -16,11 +16,14 @@ type CallLimits struct {
 	ArgumentBytes int
 	ResponseBytes int
 	LogBytes      int
-	Writes        int // and reads that are remembered
-	WriteBytes    int
-	Views         int
-	ViewBytes     int
-	ValueBytes    int // of one
+	// Writes is how many keys a call has that writes, those that it has read among them: they are applied in one piece, on a
+	// loop that others wait for.
+	Writes     int
+	Reads      int // that are remembered, of calls that write nothing
+	WriteBytes int
+	Views      int
+	ViewBytes  int
+	ValueBytes int // of one
 }
 
 // DefaultLimits are for functions that nobody has set others for.
@@ -34,7 +37,8 @@ func DefaultLimits() Limits {
 			ArgumentBytes: 16 << 20,
 			ResponseBytes: 16 << 20,
 			LogBytes:      64 << 10,
-			Writes:        65_536,
+			Writes:        2048,
+			Reads:         65_536,
 			WriteBytes:    16 << 20,
 			Views:         65_536,
 			ViewBytes:     16 << 20,

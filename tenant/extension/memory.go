@@ -25,6 +25,9 @@ type memory struct {
 type Allowance interface {
 	Take(bytes int64) error
 	Give(bytes int64)
+	// Hold asks for bytes that a call keeps until its end, beside memory: a long response, writes. Release gives them back.
+	Hold(bytes int64) error
+	Release(bytes int64)
 	// Scarce tells that little is left: instances without work are not kept.
 	Scarce() bool
 }

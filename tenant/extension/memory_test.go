@@ -2,6 +2,7 @@ package extension_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/ostrodb/ostro/tenant/extension"
@@ -9,7 +10,7 @@ import (
 )
 
 // purse is an allowance of so many bytes.
-type purse struct{ limit, used int64 }
+type purse struct{ limit, used, held, most int64 }
 
 var errSpent = errors.New("the purse is empty")
 
@@ -22,6 +23,17 @@ func (p *purse) Take(n int64) error {
 }
 
 func (p *purse) Give(n int64) { p.used -= n }
+
+func (p *purse) Hold(n int64) error {
+	if p.held+n > p.limit {
+		return errSpent
+	}
+	p.held += n
+	p.most = max(p.most, p.held)
+	return nil
+}
+
+func (p *purse) Release(n int64) { p.held -= n }
 
 func (p *purse) Scarce() bool { return p.used > p.limit/4*3 }
 
@@ -36,6 +48,23 @@ func TestGuestMemoryIsTakenFromAnAllowanceAndComesBack(t *testing.T) {
 	p.Close()
 	if money.used != 0 {
 		t.Fatalf("%d bytes did not come back", money.used)
+	}
+}
+
+func TestWhatACallKeepsIsAskedForAndComesBack(t *testing.T) {
+	for fn, least := range map[string]int64{"giantresponse": 8 << 20, "writeflood": 1 << 20} {
+		money := &purse{limit: 1 << 30}
+		p := newPool(t, "hostile", extension.PoolOptions{Memory: money})
+		if _, err := invoke(p, local.New(nil), fn, "k"); err == nil {
+			t.Errorf("%s has ended well", fn)
+		}
+		if money.most < least || money.held != 0 {
+			t.Errorf("%s was given %d bytes, of which %d are left", fn, money.most, money.held)
+		}
+		money.limit = money.used + 4<<20
+		if _, err := invoke(p, local.New(nil), "giantresponse", "k"); err == nil || !strings.Contains(err.Error(), "keeps too much: the purse is empty") {
+			t.Errorf("with little left: %v", err)
+		}
 	}
 }
 

@@ -72,6 +72,7 @@ type Task struct {
 	argsLen   int
 	resp      []byte
 	respStart int
+	lent      int64 // bytes that the call keeps and the tenant's allowance knows of
 	changes   Changes
 	names     []byte   // keys of reads
 	keys      [][]byte // of a multiget
@@ -140,6 +141,10 @@ const keptBytes = 64 << 10
 // end forgets what the call left, and keeps small buffers.
 func (t *Task) end() {
 	t.resp, t.inv, t.cause, t.changes.Response = nil, nil, nil, nil
+	if t.lent > 0 {
+		t.in.pool.opts.Memory.Release(t.lent)
+		t.lent = 0
+	}
 	if len(t.changes.Reads) > 0 {
 		clear(t.changes.Reads)
 		t.changes.Reads = t.changes.Reads[:0]

@@ -46,6 +46,14 @@ func (k *tickets) take(now, apart int64) int64 {
 	}
 }
 
+// overrun puts the next tickets off for a turn that ran for longer than its own was for: a host call that copies much does not
+// come back in its midst.
+func (c *crew) overrun(now, by int64) {
+	k, apart := &c.s.tickets.next, by*debtors/int64(len(c.workers))
+	for was := k.Load(); !k.CompareAndSwap(was, max(was, now)+apart); was = k.Load() {
+	}
+}
+
 // due is how long the lane's tenant has to wait for its ticket; 0: it has one, or needs none.
 func (l *lane) due(now int64) int64 {
 	if !l.long() || !l.share.inDebt() {

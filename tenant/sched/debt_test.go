@@ -95,3 +95,19 @@ func TestACallOfATenantInDebtThatIsLateIsTold(t *testing.T) {
 		}
 	})
 }
+
+func TestATurnInDebtThatDoesNotComeBackInTimePaysForThat(t *testing.T) {
+	const deadline = 4 * time.Second
+	inBubble(t, Options{Workers: 1, LongWorkers: 1, Deadline: deadline, StuckAfter: never}, func(t *testing.T, s *Scheduler) {
+		share := s.NewShare("a", Limits{})
+		share.settleDebt(mostDebt, true)
+		const each = 10 * time.Millisecond // of host calls, each as long as 25 quanta
+		done := make(chan error)
+		must(t, share.Go(wasteful(each, func(err error) { done <- err })))
+		<-done
+		synctest.Wait()
+		if got, most := share.Usage().CPU, deadline/debtors+3*each; got > most {
+			t.Errorf("it ran for %v of %v, want at most %v", got, deadline, most)
+		}
+	})
+}

@@ -121,6 +121,9 @@ func (t *Turn) charge(now int64) {
 	}
 	t.used += ran
 	t.share.charge(now, ran)
+	if by := ran - t.crew.quantum; by > 0 && t.crew == t.s.long && t.share.inDebt() {
+		t.crew.overrun(now, by)
+	}
 }
 
 // pass hands the worker on and waits for the next turn. Its time was charged.

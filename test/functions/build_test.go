@@ -146,7 +146,7 @@ func TestGuestsOfTheBenchmarkAreWhatTheirSourcesBuild(t *testing.T) {
 	needs(t, "c")
 	out := t.TempDir()
 	run(t, "../../bench/guest", "make", "OUT="+out)
-	for name, kept := range map[string][]byte{"guest": benched.Module, "numbered": benched.Numbered(0)} {
+	for name, kept := range map[string][]byte{"guest": benched.Module, "hostile": benched.Hostile, "numbered": benched.Numbered(0)} {
 		fresh, err := os.ReadFile(filepath.Join(out, name+".wasm"))
 		if err != nil {
 			t.Fatal(err)
