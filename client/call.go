@@ -21,7 +21,8 @@ type call struct {
 	pinned bool
 
 	began    time.Time
-	due      time.Time // when to try again
+	sent     time.Duration // when it was sent first, by Options.now; 0: not yet
+	due      time.Time     // when to try again
 	attempts int
 	lost     bool  // it was sent, and whether it was executed is not known
 	cause    error // why the last attempt failed

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -296,6 +299,41 @@ func TestAWriteIsNotTriedWhenItsFirstAttemptMayBeForgotten(t *testing.T) {
 		break
 	}
 	if _, err := future.Wait(); !errors.Is(err, client.ErrUnknownOutcome) {
+		t.Fatal(err)
+	}
+}
+
+// A process may be stopped, and a machine sleep, at any time: also between the decision to try again and the sending.
+func TestAWriteThatMayHaveBeenExecutedIsNotSentOnceItsTimeIsOver(t *testing.T) {
+	f := newFake(t)
+	var slept atomic.Int64
+	var halted atomic.Bool
+	woken := make(chan struct{})
+	o := client.Options{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if halted.Load() {
+			<-woken
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	o.SetClock(func() time.Duration { return time.Hour + time.Duration(slept.Load()) })
+	c := f.dial(o)
+	future := c.Put(t.Context(), 0, key(1), []byte("v"))
+	first, before := <-f.batches, c.Stats().Retries
+	halted.Store(true)
+	_ = first.conn.Close()
+	await.True(t, "the write is to be sent again", func() bool { return c.Stats().Retries > before })
+	slept.Store(int64(2 * time.Minute))
+	close(woken)
+	if _, err := future.Wait(); !errors.Is(err, client.ErrUnknownOutcome) {
+		t.Error(err)
+	}
+	next := c.Get(t.Context(), 0, key(2))
+	b := <-f.batches
+	if b.ops[0].Writes() {
+		t.Fatalf("it was sent again: %+v", b.ops)
+	}
+	b.all(t)
+	if _, err := next.Wait(); err != nil {
 		t.Fatal(err)
 	}
 }

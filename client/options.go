@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/ostrodb/ostro/internal/clock"
 )
 
 // Options say how a client works. The zero value is a good one.
@@ -38,6 +40,8 @@ type Options struct {
 	Unrecorded bool
 	// Dial replaces the way connections are made.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	now func() time.Duration // what attempts of writes are as old by
 }
 
 func (o Options) withDefaults() Options {
@@ -50,6 +54,9 @@ func (o Options) withDefaults() Options {
 	orElse(&o.SessionTimeout, 3*time.Second)
 	if o.Dial == nil {
 		o.Dial = new(net.Dialer).DialContext
+	}
+	if o.now == nil {
+		o.now = clock.SinceBoot
 	}
 	return o
 }

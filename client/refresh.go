@@ -164,7 +164,7 @@ func (s *session) check(now time.Time) {
 			s.probe()
 		}
 	}
-	late := s.takeLate(now)
+	late := s.takeLate()
 	s.mu.Unlock()
 	for _, cl := range late {
 		cl.lost, cl.cause = true, errSilent
@@ -203,13 +203,14 @@ func (s *session) probe() {
 
 // takeLate takes calls out of their slots that were tried for longer than they may be. Their
 // answers, should they come, are dropped.
-func (s *session) takeLate(now time.Time) (late []*call) {
+func (s *session) takeLate() (late []*call) {
+	now := s.c.opts.now()
 	for _, b := range s.batches {
-		if now.Sub(b.sent) < s.c.patienceOnce() {
+		if now-b.sent < s.c.patienceOnce() {
 			continue
 		}
 		for _, cl := range b.calls {
-			if cl != nil && now.Sub(cl.began) > s.c.patience(cl) {
+			if cl != nil && s.c.age(cl) > s.c.patience(cl) {
 				s.slots[cl.op.Tag] = orphan
 				s.settle(cl)
 				late = append(late, cl)

@@ -86,7 +86,7 @@ func backoff(attempts int) time.Duration {
 
 // hopeless tells why a call must not be tried again; nil if it may be.
 func (c *Client) hopeless(cl *call) error {
-	age := time.Since(cl.began)
+	age := c.age(cl)
 	switch {
 	case c.ctx.Err() != nil:
 		return ErrClosed
@@ -96,12 +96,35 @@ func (c *Client) hopeless(cl *call) error {
 		return fmt.Errorf("%w, and it has no identity to be tried again with (%w)", ErrUnknownOutcome, cl.cause)
 	case permanent(cl.cause) && !cl.lost:
 		return cl.cause
-	case age > c.patience(cl) && cl.lost && cl.op.Writes():
-		return fmt.Errorf("%w: tried for %v, last: %w", ErrUnknownOutcome, age.Round(time.Millisecond), cl.cause)
+	case cl.lost && cl.op.Writes():
+		return c.overdue(cl)
 	case age > c.patience(cl):
 		return fmt.Errorf("%w: tried for %v, last: %w", ErrUnavailable, age.Round(time.Millisecond), cl.cause)
 	}
 	return nil
+}
+
+// overdue tells why a write that may have been executed must not be sent again; nil if it may be. It is asked whenever
+// such a write is about to be: much may have happened to the process, or the machine, since it was decided.
+func (c *Client) overdue(cl *call) error {
+	if !cl.lost || !cl.op.Writes() {
+		return nil
+	}
+	age := c.age(cl)
+	if age <= c.patience(cl) {
+		return nil
+	}
+	return fmt.Errorf("%w: tried for %v, last: %w", ErrUnknownOutcome, age.Round(time.Millisecond), cl.cause)
+}
+
+// age is for how long a call was tried. What counts for servers is when it was sent, by a clock that goes on while the
+// machine sleeps.
+func (c *Client) age(cl *call) time.Duration {
+	age := time.Since(cl.began)
+	if cl.sent != 0 {
+		age = max(age, c.opts.now()-cl.sent)
+	}
+	return age
 }
 
 // patience is for how long a call may be tried. A write is never tried when servers
@@ -117,7 +140,7 @@ func (c *Client) patienceOnce() time.Duration {
 	return min(c.opts.Retry, time.Duration(c.lease.Load())*time.Millisecond/2)
 }
 
-// elsewhere lets calls find their owners again.
+// elsewhere lets calls find their owners again, or their end.
 func (c *Client) elsewhere(calls []*call) {
 	for _, cl := range calls {
 		c.later(cl, 0)
@@ -154,7 +177,11 @@ func (c *Client) retrier() {
 		}
 		due, next := c.takeDue(time.Now())
 		for _, cl := range due {
-			if err := c.submit(c.ctx, cl, true); err != nil {
+			err := c.overdue(cl)
+			if err == nil {
+				err = c.submit(c.ctx, cl, true)
+			}
+			if err != nil {
 				cl.end(nil, err)
 			}
 		}

@@ -36,6 +36,7 @@ type session struct {
 	batches map[uint32]*batch
 	unheard int // bytes of batches
 	out     []byte
+	aside   []*call // must not be sent any more
 	writing bool
 	wantMap bool
 	probing bool
@@ -53,7 +54,7 @@ type batch struct {
 	calls  []*call // nil: not in this batch any more
 	left   int     // calls that are not answered
 	bytes  int
-	sent   time.Time
+	sent   time.Duration // by Options.now
 	view   view.ViewID
 	// revision is that of the map by which it was sent.
 	revision uint64
@@ -241,8 +242,11 @@ func (s *session) write() {
 			b = s.encode(b)
 		}
 		s.out = b
+		aside := s.aside
+		s.aside = nil
 		s.mu.Unlock()
 		_, err := s.conn.Write(b)
+		s.c.elsewhere(aside)
 		s.mu.Lock()
 		if err != nil {
 			_ = s.conn.Close() // The receiver sees it and ends the session.
@@ -256,17 +260,33 @@ func (s *session) write() {
 	s.arm()
 }
 
-// encode moves a batch from the queue to b.
+// encode moves a batch from the queue to b, if there is one. What must not be sent any more is put aside.
 func (s *session) encode(b []byte) []byte {
 	n, size := 0, 0
 	first := ^uint64(0)
 	for n < len(s.queue) && n < s.c.opts.BatchOps && (n == 0 || size+s.queue[n].bytes() <= s.c.opts.BatchBytes) {
-		cl := s.queue[n]
-		size += cl.bytes()
+		size += s.queue[n].bytes()
+		n++
+	}
+	calls := make([]*call, 0, n)
+	for _, cl := range s.queue[:n] {
+		if s.c.overdue(cl) != nil {
+			s.aside = append(s.aside, cl)
+			s.room.Broadcast()
+			continue
+		}
+		calls = append(calls, cl)
 		if cl.once() {
 			first = min(first, cl.op.Sequence)
 		}
-		n++
+	}
+	left := copy(s.queue, s.queue[n:])
+	clear(s.queue[left:])
+	s.queue = s.queue[:left]
+	s.queued -= size
+	s.lingered = false
+	if len(calls) == 0 {
+		return b
 	}
 	if first == ^uint64(0) {
 		first = 0
@@ -275,7 +295,7 @@ func (s *session) encode(b []byte) []byte {
 		s.touch()
 	}
 	s.number++
-	bt := &batch{number: s.number, calls: append([]*call(nil), s.queue[:n]...), left: n, bytes: size, sent: time.Now(), view: s.routes.viewAt(s.address), revision: s.routes.Revision}
+	bt := &batch{number: s.number, calls: calls, left: len(calls), bytes: size, sent: s.c.opts.now(), view: s.routes.viewAt(s.address), revision: s.routes.Revision}
 	s.batches[bt.number] = bt
 	s.unheard += size
 	b, start := wire.BeginBatch(b, &wire.Batch{
@@ -283,16 +303,14 @@ func (s *session) encode(b []byte) []byte {
 	})
 	for i, cl := range bt.calls {
 		cl.batch, cl.index = bt, i
+		if cl.sent == 0 {
+			cl.sent = bt.sent
+		}
 		cl.op.Tag = s.slot(cl)
 		b = wire.AppendOp(b, &cl.op, first)
 	}
-	left := copy(s.queue, s.queue[n:])
-	clear(s.queue[left:])
-	s.queue = s.queue[:left]
-	s.queued -= size
-	s.lingered = false
 	s.c.stats.batches.Add(1)
-	return wire.EndBatch(b, start, n)
+	return wire.EndBatch(b, start, len(calls))
 }
 
 func (s *session) slot(cl *call) uint32 {

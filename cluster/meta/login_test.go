@@ -8,6 +8,7 @@ import (
 	"time"
 
 	until "github.com/ostrodb/ostro/internal/await"
+	"github.com/ostrodb/ostro/internal/clock"
 	"github.com/ostrodb/ostro/internal/port"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -99,7 +100,7 @@ func TestAProcessHasOneTokenForAllThatItAsks(t *testing.T) {
 			for round := range test.times {
 				g.given.Store(0)
 				g.restart()
-				back := sinceBoot()
+				back := clock.SinceBoot()
 				for _, m := range members {
 					ok(t, m.SetCopies(patience(t), round+7))
 					for _, c := range caches {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/clock"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -52,7 +53,7 @@ func (s *Store) Join(ctx context.Context, n Node) (*Member, error) {
 	if before.Settings == (Settings{}) {
 		return nil, errors.New("the cluster has no settings yet: configure it before the first node joins")
 	}
-	lease, err := grant(ctx, &leases{Client: s.client}, before.Settings.Lease(), sinceBoot)
+	lease, err := grant(ctx, &leases{Client: s.client}, before.Settings.Lease(), clock.SinceBoot)
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ var Rungs = []string{
 	"internal/port",
 	"internal/await",
 	"internal/whole",
+	"internal/clock",
 
 	"engine/record",
 	"engine/epoch",

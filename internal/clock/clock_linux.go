@@ -1,4 +1,4 @@
-package meta
+package clock
 
 import (
 	"time"
@@ -6,9 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot is a clock that never goes back and does not stand still while the
-// process is stopped or the machine sleeps, as Go's own does in the latter case.
-func sinceBoot() time.Duration {
+// SinceBoot reads it.
+func SinceBoot() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		panic("read the clock: " + err.Error()) // Linux has had it since 2.6.39.
