@@ -15,10 +15,10 @@ import (
 type surveyed struct {
 	dir        *dataDir
 	identity   store.Identity
-	tables     *store.TablesFile // nil: database n has table n
-	checkpoint *store.Manifest   // nil: all segments count
-	synced     record.BatchID    // up to it none is missing, whatever segments are gone
-	metaErrs   []error           // why one of those could not be read
+	database   func(record.TableID) (db int, alive bool)
+	checkpoint *store.Manifest // nil: all segments count
+	synced     record.BatchID  // up to it none is missing, whatever segments are gone
+	metaErrs   []error         // why one of those could not be read
 	segments   []segmentReport
 	keys       map[int]int64 // by database
 	expired    int64         // newest records past their time
@@ -84,22 +84,15 @@ func (s *surveyed) readMeta() {
 	note(err)
 	s.synced, err = hlog.ReadSynced(meta)
 	note(err)
+	s.database = func(id record.TableID) (int, bool) { return int(id), true }
 	tables, found, err := store.ReadTables(meta)
 	if note(err); found {
-		s.tables = &tables
+		s.database = tables.Owners()
 	}
 	checkpoint, found, err := store.ReadManifest(meta)
 	if note(err); found {
 		s.checkpoint = &checkpoint
 	}
-}
-
-// database returns which database has a table; false if it was flushed or dropped.
-func (s *surveyed) database(id record.TableID) (int, bool) {
-	if s.tables == nil {
-		return int(id), true
-	}
-	return s.tables.Database(id)
 }
 
 // note remembers the newest entry of each key of the segment at a position, with

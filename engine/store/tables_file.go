@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
@@ -32,20 +31,24 @@ func ReadTables(r device.MetaReader) (f TablesFile, found bool, err error) {
 	return f, found, nil
 }
 
-// Database returns which database has a table; false if none does, so that its
-// records are dead.
-func (f *TablesFile) Database(id record.TableID) (db int, ok bool) {
-	if db = slices.Index(f.DB, id); db >= 0 {
-		return db, true
+// Owners gives a function that tells which database has a table; false if none
+// does, so that its records are dead.
+func (f *TablesFile) Owners() func(record.TableID) (db int, alive bool) {
+	owners := make(map[record.TableID]int, len(f.DB)+len(f.Private))
+	for db, id := range f.DB {
+		owners[id] = db
 	}
-	for db, t := range f.Private {
-		if t == id {
+	for db, id := range f.Private {
+		owners[id] = db
+	}
+	return func(id record.TableID) (int, bool) {
+		if db, has := owners[id]; has {
 			return db, true
 		}
+		// A node of a cluster makes no tables of its own: there a private database has
+		// its number, whether the node has heard of it or not.
+		return int(id), id >= f.Next && isPrivate(int(id))
 	}
-	// A node of a cluster makes no tables of its own: there a private database has
-	// its number, whether the node has heard of it or not.
-	return int(id), id >= f.Next && isPrivate(int(id))
 }
 
 // Internal tells whether a table holds no keys of any database, but pieces of
