@@ -9,6 +9,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // migrateRetry is the pause before another attempt.
@@ -74,7 +75,7 @@ func (l *life) retract(ctx context.Context) {
 		if gone := s.Leaving(l.self); len(gone) > 0 {
 			if err := l.drop(ctx, gone); err != nil && ctx.Err() == nil {
 				l.log.Warn("what others have now was not dropped; it is tried again", "why", err)
-				pauseFor(ctx, migrateRetry)
+				background.Pause(ctx, migrateRetry)
 				continue
 			}
 		}

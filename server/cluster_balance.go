@@ -16,6 +16,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // The coordinator's node asks all nodes what their clients do, and has ranges moved from
@@ -102,7 +103,7 @@ func (h *host) answerLoad(_ context.Context, _ *peer.Call) (any, []byte, error) 
 func (l *life) balance(ctx context.Context, m *meta.Member) {
 	b := balancer{life: l, member: m}
 	for {
-		pauseFor(ctx, l.cache.Snapshot().Balancer.Period())
+		background.Pause(ctx, l.cache.Snapshot().Balancer.Period())
 		if ctx.Err() != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // floorsEvery is how often floors are looked at. They cost little, and go when the cleaner has come by.
@@ -27,7 +28,7 @@ func (l *life) dropFloors(ctx context.Context, m *meta.Member) {
 				l.log.Debug("floors of the log were not dropped; it is tried again", "why", err)
 			}
 		}
-		pauseFor(ctx, floorsEvery)
+		background.Pause(ctx, floorsEvery)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // legacy is parts of logs that an heir replays together, for they have places in
@@ -100,7 +101,7 @@ func (l *life) inherit(ctx context.Context, m *meta.Member) {
 			if told.isNew(failed, time.Now()) {
 				l.log.Warn("what this node inherits could not be replayed; it tries again", "why", failed)
 			}
-			pauseFor(ctx, 200*time.Millisecond)
+			background.Pause(ctx, 200*time.Millisecond)
 		case len(groups) == 0:
 			told = complaint{}
 			select {
@@ -127,13 +128,6 @@ func (c *complaint) isNew(err error, now time.Time) bool {
 	}
 	c.what, c.at = err.Error(), now
 	return true
-}
-
-func pauseFor(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // take replays a legacy, serves it, and has the copies made that it lacks. Only then are the

@@ -24,6 +24,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/provider"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // host is what a node of a cluster has for as long as it runs: its place in the
@@ -245,12 +246,7 @@ func (h *host) live(l *life) {
 	}
 }
 
-func (h *host) pause(d time.Duration) {
-	select {
-	case <-h.ctx.Done():
-	case <-time.After(d):
-	}
-}
+func (h *host) pause(d time.Duration) { background.Pause(h.ctx, d) }
 
 // fabricEvery is how often the fabric is asked whether it is there.
 const fabricEvery = time.Second

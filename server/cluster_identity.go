@@ -14,6 +14,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // What a node of a cluster has in its data directory:
@@ -60,7 +61,7 @@ func readIdentity(dir, wanted string) (identity, error) {
 }
 
 func newIdentity(dir, wanted string) (identity, error) {
-	if _, err := os.Stat(filepath.Join(dir, "identity.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, store.IdentityMeta)); err == nil {
 		return identity{}, fmt.Errorf("%s holds the data of a server on its own: choose another directory for a node of a cluster", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {

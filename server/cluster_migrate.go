@@ -12,6 +12,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // origin is this node as the source of migrations.
@@ -102,7 +103,7 @@ func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID, b
 	}
 	sample := store.NewSample(migrate.Ranges(s.Migrations[id].Ranges), sampleKeys)
 	l.gate.note(sample)
-	pauseFor(ctx, sampleFor)
+	background.Pause(ctx, sampleFor)
 	l.gate.note(nil)
 	l.yields.keep(id, sample.Keys())
 	return nil

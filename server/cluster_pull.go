@@ -14,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // pullMissing brings back what this machine has lost of the node's log and backups have: after a
@@ -83,7 +84,7 @@ func (l *life) surveySelf(ctx context.Context) (*replica.Findings, error) {
 			told = true
 			l.log.Warn("the machine was restarted, or has lost the log: the node waits until enough backups say what they have of its log", "waitsFor", fmt.Sprint(waitFor))
 		}
-		pauseFor(ctx, surveyWithin/10)
+		background.Pause(ctx, surveyWithin/10)
 	}
 }
 

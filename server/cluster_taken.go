@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // taking is a legacy that this node has replayed. It serves it, and does not have the copies yet that every
@@ -127,7 +128,7 @@ func (t *taking) settle(ctx context.Context, m *meta.Member) {
 				if told.isNew(err, time.Now()) {
 					t.log.Warn("what this node inherited lacks copies; it tries again", "why", err)
 				}
-				pauseFor(ctx, 200*time.Millisecond)
+				background.Pause(ctx, 200*time.Millisecond)
 			}
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // In a cluster the blob tier holds copies of segments beside those that backups have, never in their stead: what is
@@ -50,7 +51,7 @@ func (l *life) sweepTier(ctx context.Context) {
 		if s.Coordinator == l.self {
 			l.sweepLogs(ctx, s, swept)
 		}
-		pauseFor(ctx, sweepEvery)
+		background.Pause(ctx, sweepEvery)
 	}
 }
 
@@ -65,7 +66,7 @@ func (l *life) sweepLogs(ctx context.Context, s *meta.Snapshot, swept map[record
 			if ctx.Err() == nil {
 				l.log.Warn("the shared tier keeps a log that is over; it is tried again", "log", fmt.Sprintf("%016x", uint64(log)), "why", err)
 			}
-			pauseFor(ctx, 10*sweepEvery)
+			background.Pause(ctx, 10*sweepEvery)
 			return
 		}
 		swept[log] = time.Now()

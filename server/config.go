@@ -38,9 +38,9 @@ type Config struct {
 	// Data.
 	Dir             string           // data directory; empty: memory only
 	Durability      store.Durability // what an acknowledged write survives
-	CheckpointEvery time.Duration    // pause between saves under store.Checkpoint; 0: only on demand and at the end
+	CheckpointEvery time.Duration    // pause between checkpoints; 0: only on demand and, but for store.None, at the end
 	SegmentSize     Size             // unit of allocation, flushing and cleaning, of a new data directory
-	DiskLimit       Size             // bytes of local disk that segments may use; 0: no limit
+	DiskLimit       Size             // bytes of local disk for segments that the shared tier also holds; 0: no limit
 	BlobURL         string           // shared cold tier: file://, s3://, azblob://, gs://
 
 	// Memory.

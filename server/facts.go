@@ -6,6 +6,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/admin"
+	"github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
 )
@@ -55,6 +56,19 @@ func (n *Node) Native() (session.Metrics, bool) {
 		return s.Metrics(), true
 	}
 	return session.Metrics{}, false
+}
+
+// Calls tells what became of calls of functions, by both front doors.
+func (n *Node) Calls() (m call.Metrics, has bool) {
+	if r := n.redis.Load(); r != nil {
+		m, has = r.Calls(), true
+	}
+	if s := n.native.Load(); s != nil {
+		c := s.Calls()
+		m.Inline, m.Scheduled, m.Abandoned = m.Inline+c.Inline, m.Scheduled+c.Scheduled, m.Abandoned+c.Abandoned
+		m.Conflicts, m.Repeated, has = m.Conflicts+c.Conflicts, m.Repeated+c.Repeated, true
+	}
+	return m, has
 }
 
 // Facts are the lines of the status page.

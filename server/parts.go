@@ -1,11 +1,9 @@
 package server
 
 import (
-	"encoding/json"
 	"log/slog"
-	"os"
-	"path/filepath"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
 )
@@ -82,16 +80,12 @@ func (c *Config) clientAuth() redis.ClientAuth {
 // segmentSize is the one that the data directory was made with; the setting is
 // for new directories.
 func (c *Config) segmentSize(log *slog.Logger) Size {
-	text, err := os.ReadFile(filepath.Join(c.Dir, "identity.json"))
-	if err != nil {
-		return c.SegmentSize
+	id, _, err := store.ReadIdentity(device.MetaDir(c.Dir))
+	if err != nil || id.SegmentBytes == 0 {
+		return c.SegmentSize // There is none, or the store reports what is wrong with it.
 	}
-	var identity struct{ SegmentBytes Size }
-	if err := json.Unmarshal(text, &identity); err != nil || identity.SegmentBytes == 0 {
-		return c.SegmentSize // The store reports what is wrong with it.
+	if Size(id.SegmentBytes) != c.SegmentSize {
+		log.Info("the data directory keeps its segment size", "segmentSize", Size(id.SegmentBytes).String(), "configured", c.SegmentSize.String())
 	}
-	if identity.SegmentBytes != c.SegmentSize {
-		log.Info("the data directory keeps its segment size", "segmentSize", identity.SegmentBytes.String(), "configured", c.SegmentSize.String())
-	}
-	return identity.SegmentBytes
+	return Size(id.SegmentBytes)
 }

@@ -68,7 +68,7 @@ func (c *Config) Settings() []Setting {
 
 		{data, "dir", "data directory; empty keeps everything in memory only", false, textValue{&c.Dir}},
 		{data, "durability", "what an acknowledged write survives: none, checkpoint, everysec, always", false, parsedValue[store.Durability]{&c.Durability, store.ParseDurability, "mode"}},
-		{data, "checkpoint-every", "pause between checkpoints, which bound the time of recovery and are what durability checkpoint keeps; 0s: only on SAVE", false, durationValue{&c.CheckpointEvery}},
+		{data, "checkpoint-every", "pause between checkpoints, which bound the time of recovery and are what durability checkpoint keeps; 0s: only on SAVE and, but for none, at the end", false, durationValue{&c.CheckpointEvery}},
 		{data, "segment-size", "unit of allocation, flushing and cleaning; a data directory keeps the one it was made with", false, parsedValue[Size]{&c.SegmentSize, ParseSize, "size"}},
 		{data, "disk-limit", "how much local disk segments may use that the shared tier also holds; 0: no limit", false, parsedValue[Size]{&c.DiskLimit, ParseSize, "size"}},
 		{data, "blob-url", "shared cold tier: file:///path, s3://bucket, azblob://container, gs://bucket", false, textValue{&c.BlobURL}},

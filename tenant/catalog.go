@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 )
 
@@ -87,9 +86,6 @@ func (c *Catalog) Delete(name string) error {
 	delete(c.Tenants, name)
 	return nil
 }
-
-// Names lists the tenants in order.
-func (c *Catalog) Names() []string { return slices.Sorted(maps.Keys(c.Tenants)) }
 
 func (c *Catalog) put(t Tenant) {
 	if c.Tenants = maps.Clone(c.Tenants); c.Tenants == nil {

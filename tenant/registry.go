@@ -208,9 +208,6 @@ func (r *Registry) Authenticate(name, password []byte) (*Account, bool) {
 
 var nobody = NewSecret(NewPassword())
 
-// Any tells whether there are tenants.
-func (r *Registry) Any() bool { return len(*r.accounts.Load()) > 0 }
-
 // Account finds a tenant's account; nil if there is no such tenant.
 func (r *Registry) Account(name string) *Account { return (*r.accounts.Load())[name] }
 

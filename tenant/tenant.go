@@ -90,9 +90,6 @@ func (t *Tenant) ClientID(chosen uint64) uint64 {
 // NewPassword makes a password that nobody guesses.
 func NewPassword() string { return rand.Text() }
 
-// Database is the store's number of a tenant's database, if it has that one.
-func (t *Tenant) Database(n int) (int, bool) { return t.First + n, 0 <= n && n < t.Databases }
-
 // Operator is the name of whoever runs the server: no tenant can have it.
 const Operator = "default"
 

@@ -79,9 +79,6 @@ func AppendResult(b []byte, r *Result) []byte {
 	return append(b, r.Value...)
 }
 
-// ResultBytes bounds what AppendResult appends.
-func ResultBytes(r *Result) int { return resultBytes + 8 + len(r.Value) }
-
 // Results goes through the results of a frame.
 type Results struct {
 	rest []byte

@@ -28,6 +28,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // Surveyor asks nodes what they have of a log.
@@ -122,7 +123,7 @@ func Run(ctx context.Context, o Options) error {
 			return meta.ErrLeaseLost
 		}
 		o.Log.Warn("this node is not the coordinator", "why", err)
-		pause(ctx, o.Retry)
+		background.Pause(ctx, o.Retry)
 	}
 	return ctx.Err()
 }
@@ -134,13 +135,6 @@ func leased(m *meta.Member) bool {
 		return false
 	default:
 		return true
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }
 

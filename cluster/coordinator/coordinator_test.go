@@ -600,3 +600,23 @@ func TestANodeStaysKnownWhileARecoveryMayCountOnIt(t *testing.T) {
 	w.await("heirs", settled)
 	w.await("oblivion", func(s *meta.Snapshot) bool { _, known := s.Nodes["n5"]; return !known })
 }
+
+// Two that are lost for good and own nothing, as nodes that came last do, had copies of each other's logs. Nobody will ever
+// make those copies elsewhere.
+func TestNodesThatAreLostTogetherAreForgottenThoughTheyHadCopiesOfEachOther(t *testing.T) {
+	w := four(t)
+	w.join("n5", "n6", "n1")
+	w.join("n6", "n5", "n1")
+	w.kill("n5")
+	w.kill("n6")
+	for _, n := range []view.NodeID{"n5", "n6"} {
+		w.must(w.meta.Wish(patience(t), n, meta.Wish{Act: meta.Remove, Lost: true}))
+		w.must(w.meta.Fulfil(patience(t), n, nil))
+	}
+	s := w.await("oblivion", func(s *meta.Snapshot) bool { return len(s.Nodes) == 4 })
+	for _, l := range s.Logs {
+		if known := s.Nodes[l.Node]; known.ID == "" && !l.Retired {
+			t.Errorf("the log of %s, which is forgotten, is not retired: others keep its copies for ever", l.Node)
+		}
+	}
+}

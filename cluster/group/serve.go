@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/ostrodb/ostro/fabric/frame"
@@ -90,14 +88,9 @@ func (s *Server) serve(c net.Conn) {
 	case errors.Is(err, frame.ErrMalformed) || errors.Is(err, errMalformed):
 		s.malformed.Add(1)
 		s.log.Warn("a client that makes no sense was refused", "addr", c.RemoteAddr().String(), "error", err)
-	case !usualEnd(err):
+	case !frame.UsualEnd(err):
 		s.log.Info("a client's connection ended", "client", who, "error", err)
 	}
-}
-
-// usualEnd tells the end that a client makes from others.
-func usualEnd(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET)
 }
 
 // greeting is a client's hello.

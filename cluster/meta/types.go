@@ -21,7 +21,7 @@ type Settings struct {
 	MinNodes int `json:"minNodes,omitempty"`
 }
 
-// DefaultSettings are those of a cluster that nobody configured.
+// DefaultSettings are for tests: a node brings the settings that it was configured with.
 func DefaultSettings() Settings {
 	return Settings{Replicas: 3, LeaseMillis: 2000, SegmentBytes: record.MaxSegmentBytes}
 }

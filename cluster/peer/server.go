@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -203,14 +201,9 @@ func (s *Server) ServeConn(c net.Conn) {
 	case errors.Is(err, ErrMalformed) || errors.Is(err, link.ErrMalformed):
 		s.malformed.Add(1)
 		s.log.Warn("a caller that makes no sense was refused", "addr", addr, "node", from, "error", err)
-	case !usualEnd(err):
+	case !link.UsualEnd(err):
 		s.log.Info("a caller's connection ended", "addr", addr, "node", from, "error", err)
 	}
-}
-
-// usualEnd tells the end that a caller makes from others.
-func usualEnd(err error) bool {
-	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET)
 }
 
 func (s *Server) enter(c net.Conn) bool {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // FetchOptions say what an heir reads, and what becomes of it.
@@ -181,19 +182,10 @@ func (g *gathering) gather(ctx context.Context, worker int, j *job) error {
 		g.f.refused(ctx, &s.found, err)
 		g.failed(j, s, err)
 		if s.tries > 0 {
-			pause(ctx, tryPause)
+			background.Pause(ctx, tryPause)
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // spread puts the source first that is asked for least so far. All heirs find the same

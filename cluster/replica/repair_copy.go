@@ -227,7 +227,7 @@ func (l *loaded) check(rest func()) (sum uint32, err error) {
 		if l.loan != nil {
 			copy(piece, l.bytes[at:])
 		}
-		sum = crc32.Update(sum, castagnoliTable, piece)
+		sum = crc32.Update(sum, castagnoli, piece)
 		rest()
 	}
 	l.bytes = b

@@ -72,7 +72,7 @@ func (g *openSegment) look(w *watermark, to uint32) (moved, finished bool) {
 	finished = to == g.end.Load() && !g.finished
 	g.finished = g.finished || finished
 	found := sealsIn(g.memory[from:sealed], to-from)
-	g.sum = crc32.Update(g.sum, castagnoliTable, g.memory[from:from+found.end])
+	g.sum = crc32.Update(g.sum, castagnoli, g.memory[from:from+found.end])
 	if found.end > 0 {
 		g.last = found.last
 	}
@@ -116,5 +116,3 @@ func (g *openSegment) drop(which func(*stream) bool) (dropped []*stream) {
 	}
 	return dropped
 }
-
-var castagnoliTable = crc32.MakeTable(crc32.Castagnoli)

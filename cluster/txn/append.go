@@ -16,18 +16,12 @@ type Pending struct {
 	executed chan struct{}
 }
 
-// Position is where the record lies; positions only grow.
-func (p *Pending) Position() uint64 { return p.pos }
-
 // Wait returns when all replicas have the record on their media, or ctx is over;
 // then it goes on. After an error of the group nobody knows yet: Initialize decides.
 func (p *Pending) Wait(ctx context.Context) error {
 	_, err := p.last.Wait(ctx)
 	return err
 }
-
-// Executed is closed when the record is in the data area of all replicas.
-func (p *Pending) Executed() <-chan struct{} { return p.executed }
 
 // WaitExecuted returns when the record is in the data area of all replicas. It
 // executes nothing itself: see ExecuteAndAdvance and Config.Background.

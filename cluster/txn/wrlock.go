@@ -83,9 +83,6 @@ func (l *Log) NewOwner() Owner {
 	return l.NewOwner() // Zero is nobody.
 }
 
-// Held is the locks that an owner holds for writing.
-func (l *Log) Held(o Owner) []int { return l.writers.heldBy(o) }
-
 // Break releases all locks that an owner holds for writing. The caller must know that
 // the owner is gone and does nothing any more. Locks of another client's owners,
 // and readers' locks of a replica that died, are broken by Initialize.

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server"
 )
 
@@ -117,7 +118,7 @@ func runCheck(cmd *cobra.Command, path string, o checkOptions) error {
 func verify(d *dataDir, s *surveyed) *verdict {
 	v := &verdict{Dir: d.path, Bytes: d.totalBytes(), Findings: []finding{}}
 	for _, err := range s.metaErrs {
-		v.add(finding{Severity: damage, Path: d.path, What: err.Error(), Advice: "restore it from a backup of the data directory"})
+		v.add(finding{Severity: damage, Path: d.path, What: err.Error(), Advice: "no server starts before that"})
 	}
 	for _, id := range s.missing() {
 		v.add(finding{
@@ -126,7 +127,7 @@ func verify(d *dataDir, s *surveyed) *verdict {
 		})
 	}
 	if err := d.snapshotWhole(); err != nil {
-		v.add(finding{Severity: harmless, Path: filepath.Join(d.path, snapshotName), What: err.Error(), Advice: "the next start does without it and takes longer"})
+		v.add(finding{Severity: harmless, Path: filepath.Join(d.path, store.SnapshotMeta), What: err.Error(), Advice: "the next start does without it and takes longer"})
 	}
 	v.Segments = len(s.segments)
 	for i := range s.segments {
@@ -134,7 +135,7 @@ func verify(d *dataDir, s *surveyed) *verdict {
 		v.Entries += int64(r.Entries)
 		v.Batches += int64(r.Batches)
 		v.judge(r)
-		v.judgeLog(r, s.identity.Log)
+		v.judgeLog(r, s.identity.LogID)
 	}
 	for _, path := range d.temps {
 		v.add(finding{Severity: harmless, Path: path, What: "an unfinished write", Advice: "the next start removes it"})

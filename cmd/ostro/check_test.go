@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 const testSegmentBytes = 1 << 16
@@ -57,7 +59,7 @@ func (b *segmentBuilder) closed() []byte { return b.seal(true).bytes[:b.used] }
 func writeDataDir(t *testing.T, files map[record.SegmentID][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, segmentsFolder), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, device.SegmentsDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for id, b := range files {
@@ -69,7 +71,7 @@ func writeDataDir(t *testing.T, files map[record.SegmentID][]byte) string {
 }
 
 func segmentPath(dir string, id record.SegmentID) string {
-	return filepath.Join(dir, segmentsFolder, fmt.Sprintf("%016x%s", uint64(id), segmentSuffix))
+	return filepath.Join(dir, device.SegmentsDir, fmt.Sprintf("%016x%s", uint64(id), device.SegmentSuffix))
 }
 
 func TestAWholeDirectoryIsWhole(t *testing.T) {
@@ -231,7 +233,7 @@ func TestASegmentOfAnotherLogIsFound(t *testing.T) {
 	other := &segmentBuilder{id: 2, bytes: make([]byte, testSegmentBytes), chain: record.NewChain(2)}
 	other.took(record.EncodeSegmentHeader(other.bytes, 8, 2, 1_700_000_000_000, testSegmentBytes))
 	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed(), 2: other.put(2, "b").closed()})
-	if err := os.WriteFile(filepath.Join(dir, "identity.json"), []byte(`{"log":7,"segmentBytes":65536,"format":2}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, store.IdentityMeta), []byte(`{"log":7,"segmentBytes":65536,"format":2}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := ostro(t, "check", dir)
@@ -245,7 +247,7 @@ func TestOnlySegmentsOfTheCheckpointCount(t *testing.T) {
 	damaged[70] ^= 1
 	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed(), 2: damaged})
 	manifest := func(text string) {
-		if err := os.WriteFile(filepath.Join(dir, "checkpoint.json"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, store.ManifestMeta), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,17 +270,17 @@ func TestOnlySegmentsOfTheCheckpointCount(t *testing.T) {
 
 func TestADamagedSnapshotCostsOnlyTime(t *testing.T) {
 	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed()})
-	if err := os.WriteFile(filepath.Join(dir, snapshotName), []byte("not a snapshot"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, store.SnapshotMeta), []byte("not a snapshot"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := ostro(t, "check", dir); err != nil || !strings.Contains(out, "does not match its checksum") {
+	if out, err := ostro(t, "check", dir); err != nil || !strings.Contains(out, "the snapshot of the index is of no use") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }
 
 func TestUnfinishedFilesAreRemovedByRepairOnly(t *testing.T) {
 	dir := writeDataDir(t, map[record.SegmentID][]byte{1: newSegment(1).put(1, "a").closed()})
-	temp := filepath.Join(dir, segmentsFolder, "x"+tempSuffix)
+	temp := filepath.Join(dir, device.SegmentsDir, "x"+device.TempSuffix)
 	if err := os.WriteFile(temp, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -328,7 +330,7 @@ func TestInspectCountsOnlyTheNewestOfEachKey(t *testing.T) {
 			entry(record.Header{Type: record.TypePut, Version: 7, Table: 20}, "flushed").closed(),
 	})
 	tables := `{"next":21,"databases":[0,1]}`
-	if err := os.WriteFile(filepath.Join(dir, "tables.json"), []byte(tables), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, store.TablesMeta), []byte(tables), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out, err := ostro(t, "inspect", dir, "--json")
@@ -346,6 +348,69 @@ func TestInspectCountsOnlyTheNewestOfEachKey(t *testing.T) {
 	if got.Keys["0"] != 1 || len(got.Keys) != 1 || got.Expired != 1 || got.Segments[0].LiveBytes != 0 || got.Segments[1].LiveBytes == 0 {
 		t.Fatalf("got %+v", got)
 	}
+}
+
+func TestInspectCountsTheKeysOfTenants(t *testing.T) {
+	const tenant, gone = store.FirstPrivate, store.FirstPrivate + 1
+	dir := t.TempDir()
+	st, err := store.Open(store.Options{Dir: dir, Durability: store.EverySec, SegmentBytes: testSegmentBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := st.OpenPrivate(tenant, gone); err != nil {
+		t.Fatal(err)
+	}
+	for _, db := range []int{0, tenant, gone} {
+		ss.Begin()
+		k := ss.Key(db, []byte("k"))
+		status := ss.Put(&k, store.Write{Value: []byte("v")}, nil)
+		ss.End()
+		if status != store.OK {
+			t.Fatal(status, ss.Err())
+		}
+	}
+	if err := st.DropPrivate(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	ss.Close()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := inspectedKeys(t, dir); !maps.Equal(got, map[string]int{"0": 1, "65536": 1}) {
+		t.Fatalf("got %v", got)
+	}
+}
+
+// Nodes of a cluster have no table of their own for what they hear of from others.
+func TestInspectCountsTheKeysOfACluster(t *testing.T) {
+	dir := writeDataDir(t, map[record.SegmentID][]byte{
+		1: newSegment(1).put(1, "a").entry(record.Header{Type: record.TypePut, Version: 2, Table: store.FirstPrivate + 3}, "b").
+			entry(record.Header{Type: record.TypePut, Version: 3, Table: 20}, "nobody's").closed(),
+	})
+	if err := os.WriteFile(filepath.Join(dir, store.TablesMeta), []byte(`{"next":2,"databases":[0,1]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := inspectedKeys(t, dir); !maps.Equal(got, map[string]int{"0": 1, "65539": 1}) {
+		t.Fatalf("got %v", got)
+	}
+}
+
+func inspectedKeys(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	out, err := ostro(t, "inspect", dir, "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Keys map[string]int }
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		t.Fatal(err)
+	}
+	return got.Keys
 }
 
 func TestADumpListsEveryEntry(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/engine/device"
 )
 
 // clusterState is what `cluster dev` keeps of a cluster in its directory, for its next start
@@ -73,10 +75,10 @@ func (s clusterState) write(dir string) error {
 		return err
 	}
 	name := filepath.Join(dir, stateName)
-	if err := os.WriteFile(name+tempSuffix, append(text, '\n'), 0o600); err != nil {
+	if err := os.WriteFile(name+device.TempSuffix, append(text, '\n'), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(name+tempSuffix, name)
+	return os.Rename(name+device.TempSuffix, name)
 }
 
 // node is the n-th node, from 1, of a cluster in dir.

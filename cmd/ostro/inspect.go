@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/server"
 )
@@ -170,11 +171,11 @@ func dumpSegment(out io.Writer, d *dataDir, name string, asJSON bool) error {
 
 // find takes a segment's number, or the name of its file.
 func (d *dataDir) find(name string) (segmentFile, error) {
-	id, isFile := parseSegmentName(filepath.Base(name))
+	id, isFile := device.ParseSegmentName(filepath.Base(name))
 	if !isFile {
 		n, err := strconv.ParseUint(name, 0, 64)
 		if err != nil {
-			return segmentFile{}, usagef("--segment takes a number such as 12 or a file such as %016x%s, not %q", 12, segmentSuffix, name)
+			return segmentFile{}, usagef("--segment takes a number such as 12 or a file such as %016x%s, not %q", 12, device.SegmentSuffix, name)
 		}
 		id = record.SegmentID(n)
 	}

@@ -8,12 +8,6 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// syncedFile is DIR/synced.json: up to which batch none is missing, whatever
-// segments are gone.
-type syncedFile struct {
-	Batch record.BatchID `json:"batch"`
-}
-
 // isTail tells whether the segment may end in batches that do not count: its
 // file was not cut, so others that came before them may not have been synced.
 func (r *segmentReport) isTail() bool {
@@ -23,7 +17,7 @@ func (r *segmentReport) isTail() bool {
 // order leaves out of the tails what recovery would: everything that was sealed
 // after the first batch that is missing.
 func (s *surveyed) order(tails map[int][]byte) {
-	safe := s.synced.Batch
+	safe := s.synced
 	for i := range s.segments {
 		switch r := &s.segments[i]; {
 		case r.cut && r.State == stateCorrupt:
@@ -60,14 +54,10 @@ func (r *segmentReport) endAt(b []byte, last record.BatchID) {
 // vouch lets what is left after a repair count, though batches of a segment
 // that was synced are gone now.
 func (d *dataDir) vouch(n record.BatchID) error {
-	var f syncedFile
-	if _, err := d.readMeta(hlog.SyncedMeta, &f); err != nil {
+	if had, err := hlog.ReadSynced(d.meta()); err != nil || had >= n {
 		return err
 	}
-	if f.Batch >= n {
-		return nil
-	}
-	text, err := json.Marshal(syncedFile{n})
+	text, err := json.Marshal(hlog.SyncedFile{Batch: n})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // hold keeps servers away from the directory while it is checked. To write it
@@ -26,7 +27,7 @@ func (d *dataDir) hold(alone bool) (release func(), err error) {
 		}
 		return disk.Lock()
 	}
-	f, err := os.Open(filepath.Join(d.path, "LOCK"))
+	f, err := os.Open(filepath.Join(d.path, device.LockName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return func() {}, nil
 	}
@@ -132,7 +133,7 @@ func setAside(d *dataDir, s *surveyed, r *segmentReport) (string, error) {
 		return "", err
 	}
 	// The snapshot of the index speaks of what was lost: replay everything instead.
-	if err := os.Remove(filepath.Join(d.path, snapshotName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(filepath.Join(d.path, store.SnapshotMeta)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
 	if r.cut {
@@ -157,8 +158,8 @@ func setAside(d *dataDir, s *surveyed, r *segmentReport) (string, error) {
 
 // forget takes a segment out of the checkpoint, if there is one.
 func (d *dataDir) forget(id record.SegmentID) error {
-	c, err := d.readCheckpoint()
-	if err != nil || c == nil {
+	c, found, err := store.ReadManifest(d.meta())
+	if err != nil || !found {
 		return err
 	}
 	c.Segments = slices.DeleteFunc(c.Segments, func(named record.SegmentID) bool { return named == id })
@@ -166,7 +167,7 @@ func (d *dataDir) forget(id record.SegmentID) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(d.path, "checkpoint.json"), text)
+	return writeWhole(filepath.Join(d.path, store.ManifestMeta), text)
 }
 
 // sealed is the good prefix of a segment, closed.
@@ -181,7 +182,7 @@ func sealed(b []byte, r *segmentReport) []byte {
 
 // writeWhole replaces a file in one step that survives a loss of power.
 func writeWhole(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+tempSuffix)
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*"+device.TempSuffix)
 	if err != nil {
 		return err
 	}

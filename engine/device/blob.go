@@ -187,7 +187,7 @@ func (b *Blob) List(ctx context.Context) ([]record.SegmentID, error) {
 	}
 	ids := make([]record.SegmentID, 0, len(keys))
 	for _, key := range keys {
-		if id, ok := parseSegmentName(strings.TrimPrefix(key, prefix)); ok {
+		if id, ok := ParseSegmentName(strings.TrimPrefix(key, prefix)); ok {
 			ids = append(ids, id)
 		}
 	}

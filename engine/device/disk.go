@@ -15,11 +15,12 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
+// Names in the directory of a Disk.
 const (
-	segmentsDir   = "segments"
-	segmentSuffix = ".seg"
-	tempSuffix    = ".tmp" // an unfinished write; Lock removes it
-	lockName      = "LOCK"
+	SegmentsDir   = "segments"
+	SegmentSuffix = ".seg"
+	TempSuffix    = ".tmp" // an unfinished write; Lock removes it
+	LockName      = "LOCK"
 )
 
 // Disk is a directory of the local file system:
@@ -50,7 +51,7 @@ func OpenDisk(dir string) (*Disk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open data directory %s: %w", dir, err)
 	}
-	d := &Disk{dir: abs, segments: filepath.Join(abs, segmentsDir), reserve: reserve, datasync: unix.Fdatasync}
+	d := &Disk{dir: abs, segments: filepath.Join(abs, SegmentsDir), reserve: reserve, datasync: unix.Fdatasync}
 	if err := os.MkdirAll(d.segments, 0o700); err != nil {
 		return nil, d.explain("create data directory", d.segments, err)
 	}
@@ -76,7 +77,7 @@ func (d *Disk) Create(id record.SegmentID, bytes int) (File, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("create segment %s: %d bytes is no size for a segment", path, bytes)
 	}
-	f, err := os.CreateTemp(d.segments, filepath.Base(path)+".*"+tempSuffix)
+	f, err := os.CreateTemp(d.segments, filepath.Base(path)+".*"+TempSuffix)
 	if err != nil {
 		return nil, d.explain("create segment", path, err)
 	}
@@ -129,7 +130,7 @@ func (d *Disk) List() ([]record.SegmentID, error) {
 	}
 	ids := make([]record.SegmentID, 0, len(entries))
 	for _, e := range entries {
-		if id, ok := parseSegmentName(e.Name()); ok {
+		if id, ok := ParseSegmentName(e.Name()); ok {
 			ids = append(ids, id)
 		}
 	}
@@ -205,12 +206,12 @@ func isFull(err error) bool {
 }
 
 func segmentName(id record.SegmentID) string {
-	return fmt.Sprintf("%016x%s", uint64(id), segmentSuffix)
+	return fmt.Sprintf("%016x%s", uint64(id), SegmentSuffix)
 }
 
-// parseSegmentName accepts exactly what segmentName makes.
-func parseSegmentName(name string) (record.SegmentID, bool) {
-	digits, ok := strings.CutSuffix(name, segmentSuffix)
+// ParseSegmentName accepts exactly what segmentName makes.
+func ParseSegmentName(name string) (record.SegmentID, bool) {
+	digits, ok := strings.CutSuffix(name, SegmentSuffix)
 	if !ok {
 		return 0, false
 	}

@@ -80,7 +80,7 @@ func (d *Disk) CreateStream(name string) (Stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(d.dir, name+".*"+tempSuffix)
+	f, err := os.CreateTemp(d.dir, name+".*"+TempSuffix)
 	if err != nil {
 		return nil, d.explain("create", path, err)
 	}
@@ -97,10 +97,10 @@ func (d *Disk) metaPath(name string) (string, error) {
 // checkMetaName keeps metadata apart from what the device itself puts there.
 func checkMetaName(name string) error {
 	switch {
-	case name == "", name == ".", name == "..", name == segmentsDir, name == lockName,
-		len(name) > 128, strings.ContainsAny(name, "/\\*\x00"), strings.HasSuffix(name, tempSuffix):
+	case name == "", name == ".", name == "..", name == SegmentsDir, name == LockName,
+		len(name) > 128, strings.ContainsAny(name, "/\\*\x00"), strings.HasSuffix(name, TempSuffix):
 		return fmt.Errorf("metadata name %q: a plain file name is needed, other than %s, %s and *%s",
-			name, segmentsDir, lockName, tempSuffix)
+			name, SegmentsDir, LockName, TempSuffix)
 	}
 	return nil
 }
@@ -182,7 +182,7 @@ func (s *diskStream) Close() error { return s.Abort() }
 // Lock takes an advisory lock on DIR/LOCK, which the system drops when the
 // process dies, and then removes unfinished writes.
 func (d *Disk) Lock() (release func(), err error) {
-	path := filepath.Join(d.dir, lockName)
+	path := filepath.Join(d.dir, LockName)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, d.explain("lock", path, err)
@@ -229,7 +229,7 @@ func (d *Disk) sweep() error {
 			return err
 		}
 		for _, e := range entries {
-			if !strings.HasSuffix(e.Name(), tempSuffix) {
+			if !strings.HasSuffix(e.Name(), TempSuffix) {
 				continue
 			}
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -67,7 +67,7 @@ func (f *Folder) write(key string, r io.Reader, crc uint32, publish func(from, t
 	if err := f.makeDir(dir); err != nil {
 		return f.explain("create", dir, err)
 	}
-	temp, err := os.CreateTemp(dir, filepath.Base(path)+".*"+tempSuffix)
+	temp, err := os.CreateTemp(dir, filepath.Base(path)+".*"+TempSuffix)
 	if err != nil {
 		return f.explain("create", path, err)
 	}
@@ -152,7 +152,7 @@ func (f *Folder) List(ctx context.Context, prefix string) ([]string, error) {
 	}
 	err := f.walk(start, func(path string, _ fs.DirEntry) error {
 		key := filepath.ToSlash(strings.TrimPrefix(path, f.root+string(filepath.Separator)))
-		if strings.HasPrefix(key, prefix) && !strings.HasSuffix(key, tempSuffix) {
+		if strings.HasPrefix(key, prefix) && !strings.HasSuffix(key, TempSuffix) {
 			keys = append(keys, key)
 		}
 		return ctx.Err()
@@ -213,7 +213,7 @@ func (f *Folder) makeDir(dir string) error {
 // sweep removes unfinished writes that are older than limit.
 func (f *Folder) sweep(limit time.Time) error {
 	return f.walk(f.root, func(path string, e fs.DirEntry) error {
-		if !strings.HasSuffix(path, tempSuffix) {
+		if !strings.HasSuffix(path, TempSuffix) {
 			return nil
 		}
 		if info, err := e.Info(); err == nil && info.ModTime().Before(limit) {

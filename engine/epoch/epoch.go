@@ -99,9 +99,6 @@ func (t *Table) raise(n int64) {
 	}
 }
 
-// Current returns the global epoch.
-func (t *Table) Current() Epoch { return Epoch(t.current.Load()) }
-
 // Bump raises the global epoch and returns the new one. When Safe has reached
 // it, every guard that was inside during the call has left or refreshed.
 func (t *Table) Bump() Epoch { return Epoch(t.current.Add(1)) }

@@ -33,19 +33,12 @@ type segmentIDs struct {
 
 // load goes on behind all ids that a former life may have used.
 func (n *segmentIDs) load(l *Log) error {
-	b, err := l.opts.Device.ReadMeta(SegmentsMeta)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var f segmentsFile
-	if err := json.Unmarshal(b, &f); err != nil {
-		return fmt.Errorf("%s is damaged (%w): restore it from a copy", SegmentsMeta, err)
+	found, err := device.ReadJSON(l.opts.Device, SegmentsMeta, &f)
+	if found {
+		l.SkipTo(f.Next)
 	}
-	l.SkipTo(f.Next)
-	return nil
+	return err
 }
 
 // restoredGap is how far ids leap in a log that was lost: some that its copies do not tell of may have been used.
@@ -57,7 +50,7 @@ func Restored(d device.Device, highest record.SegmentID, safe record.BatchID) er
 	if _, err := d.ReadMeta(SegmentsMeta); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	synced, err := json.Marshal(syncedFile{safe})
+	synced, err := json.Marshal(SyncedFile{safe})
 	if err != nil {
 		return err
 	}

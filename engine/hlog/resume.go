@@ -58,7 +58,7 @@ func (l *Log) safe() (record.BatchID, error) {
 	if l.opts.Device == nil {
 		return 0, nil
 	}
-	n, err := readSynced(l.opts.Device)
+	n, err := ReadSynced(l.opts.Device)
 	l.vouch.batch = n
 	for _, s := range l.segments {
 		n = max(n, s.batch)

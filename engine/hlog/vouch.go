@@ -2,9 +2,6 @@ package hlog
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/device"
@@ -15,8 +12,8 @@ import (
 // whatever segments are gone.
 const SyncedMeta = "synced.json"
 
-// syncedFile is its content.
-type syncedFile struct {
+// SyncedFile is its content.
+type SyncedFile struct {
 	Batch record.BatchID `json:"batch"`
 }
 
@@ -43,7 +40,7 @@ func (l *Log) vouchFor(s *Segment) error {
 		}
 	}
 	n := l.Synced()
-	b, err := json.Marshal(syncedFile{n})
+	b, err := json.Marshal(SyncedFile{n})
 	if err != nil {
 		return err
 	}
@@ -54,18 +51,9 @@ func (l *Log) vouchFor(s *Segment) error {
 	return nil
 }
 
-// readSynced reads what a former life vouched for.
-func readSynced(d device.Device) (record.BatchID, error) {
-	b, err := d.ReadMeta(SyncedMeta)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	var f syncedFile
-	if err := json.Unmarshal(b, &f); err != nil {
-		return 0, fmt.Errorf("%s is damaged (%w): restore it from a copy", SyncedMeta, err)
-	}
-	return f.Batch, nil
+// ReadSynced reads what a former life vouched for.
+func ReadSynced(r device.MetaReader) (record.BatchID, error) {
+	var f SyncedFile
+	_, err := device.ReadJSON(r, SyncedMeta, &f)
+	return f.Batch, err
 }

@@ -6,9 +6,6 @@ const (
 	offsetBits = 23
 	slotBits   = 25
 
-	// AddressBits is how many bits of a word an Address fills.
-	AddressBits = offsetBits + slotBits
-
 	// MaxSegmentBytes is the largest segment: what an Address can reach within one.
 	MaxSegmentBytes = 1 << offsetBits
 	// MaxSlots bounds the segments that a node can name at a time. Slot 0 is

@@ -41,7 +41,7 @@ func TestVoidFillsAnyAlignedLength(t *testing.T) {
 	for n := 8; n <= 80; n += 8 {
 		b := bytes.Repeat([]byte{0xff}, n)
 		EncodeVoid(b, n)
-		if p := PtrOf(b); p.Type() != TypeVoid || p.Length() != n || p.KeyLen() != 0 {
+		if p := PtrOf(b); p.Type() != TypeVoid || p.Length() != n || keyLen(p.front()) != 0 {
 			t.Errorf("void of %d bytes: %x", n, b)
 		}
 		if _, err := Check(b); err != nil {

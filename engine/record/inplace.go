@@ -21,6 +21,11 @@ func (p Ptr) Rewrite(value []byte, expireAt int64) {
 // Batch returns the number of the batch that the seal p ends.
 func (p Ptr) Batch() BatchID { return BatchID(*(*uint64)(unsafe.Add(p.p, sealBatch))) }
 
+// IsSeal tells whether b has the form of a seal; the sum is the scan's business.
+func IsSeal(b []byte) bool {
+	return len(b) == SealBytes && Type(b[0]&0x0f) == TypeSeal && b[SealBytes-1] == sealEndMark
+}
+
 // IsClosingSeal tells whether b is a seal that closes its segment. It checks
 // the form only; the sum is the scan's business.
 func IsClosingSeal(b []byte) bool {

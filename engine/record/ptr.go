@@ -74,9 +74,6 @@ func (p Ptr) Kind() Kind { return Kind(*(*uint8)(p.p) >> 4) }
 // Flags returns the second byte as it is.
 func (p Ptr) Flags() uint8 { return *(*uint8)(unsafe.Add(p.p, 1)) }
 
-// KeyLen returns the bytes of the key.
-func (p Ptr) KeyLen() int { return int(*(*uint16)(unsafe.Add(p.p, 2))) }
-
 // Length returns the bytes of the whole entry, header and pad included.
 func (p Ptr) Length() int { return int(*(*uint32)(unsafe.Add(p.p, 4))) }
 

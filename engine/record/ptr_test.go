@@ -43,8 +43,8 @@ func checkEntry(t *testing.T, p Ptr, h *Header, key, value string) {
 	if got != *h || p.HasExpiry() != (h.ExpireAt != 0) {
 		t.Errorf("header %+v, want %+v", got, *h)
 	}
-	if string(p.Key()) != key || p.KeyLen() != len(key) {
-		t.Errorf("key %q of %d bytes, want %q", p.Key(), p.KeyLen(), key)
+	if string(p.Key()) != key {
+		t.Errorf("key %q, want %q", p.Key(), key)
 	}
 	if string(p.Value()) != value || p.ValueLen() != len(value) {
 		t.Errorf("value %q of %d bytes, want %q", p.Value(), p.ValueLen(), value)

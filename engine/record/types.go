@@ -29,7 +29,7 @@ const (
 	TypeSeal          Type = 3 // Ends a batch.
 	TypeSegmentHeader Type = 4 // The first entry of every segment, and only that.
 	TypeVoid          Type = 5 // Dead filler of any length from 8 bytes on.
-	TypeTable         Type = 6 // The store's own notes on a table.
+	TypeTable         Type = 6 // 6 to 8 are reserved: nobody writes them.
 	TypeIndirection   Type = 7
 	TypeCommit        Type = 8
 	TypeCompletion    Type = 9

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -20,12 +21,20 @@ import (
 // memory is doubled: a record that is updated during the checkpoint moves to a
 // new segment, as it would when it is spilled.
 
-const checkpointMeta = "checkpoint.json"
+// ManifestMeta is the metadata that names the segments of a checkpoint.
+const ManifestMeta = "checkpoint.json"
 
-// checkpointFile names the segments of a checkpoint.
-type checkpointFile struct {
+// Manifest is its content.
+type Manifest struct {
 	Millis   int64              `json:"millis"`
 	Segments []record.SegmentID `json:"segments"`
+}
+
+// ReadManifest reads the manifest of a volatile store: the next start removes
+// all segments that it does not name. Without one, which is false, all count.
+func ReadManifest(r device.MetaReader) (m Manifest, found bool, err error) {
+	found, err = device.ReadJSON(r, ManifestMeta, &m)
+	return m, found, err
 }
 
 // Checkpoint makes everything written before it durable.
@@ -96,11 +105,11 @@ func (st *Store) pins(id record.SegmentID) bool {
 // writeManifest makes the named segments the checkpoint, and removes the files
 // that neither it nor the log needs.
 func (st *Store) writeManifest(ids []record.SegmentID) error {
-	b, err := json.Marshal(checkpointFile{time.Now().UnixMilli(), ids})
+	b, err := json.Marshal(Manifest{time.Now().UnixMilli(), ids})
 	if err != nil {
 		return err
 	}
-	if err := st.dev.WriteMeta(checkpointMeta, b); err != nil {
+	if err := st.dev.WriteMeta(ManifestMeta, b); err != nil {
 		return err
 	}
 	st.mu.Lock()
@@ -138,16 +147,9 @@ func (st *Store) named(id record.SegmentID) bool {
 // keepCheckpointed leaves out, and removes, what was spilled after the last
 // checkpoint of a volatile store: it is no consistent part of anything.
 func (st *Store) keepCheckpointed(found []hlog.Found) ([]hlog.Found, error) {
-	b, err := st.dev.ReadMeta(checkpointMeta)
-	if errors.Is(err, fs.ErrNotExist) {
-		return found, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var f checkpointFile
-	if err := json.Unmarshal(b, &f); err != nil {
-		return nil, fmt.Errorf("%s is damaged (%w): restore it from a copy", checkpointMeta, err)
+	f, there, err := ReadManifest(st.dev)
+	if err != nil || !there {
+		return found, err
 	}
 	slices.Sort(f.Segments)
 	st.manifest = f.Segments
@@ -174,7 +176,7 @@ func (st *Store) keepCheckpointed(found []hlog.Found) ([]hlog.Found, error) {
 func (st *Store) afterRecovery() error {
 	if st.opts.logged() {
 		st.manifest = nil
-		if err := st.dev.RemoveMeta(checkpointMeta); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := st.dev.RemoveMeta(ManifestMeta); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 		return nil

@@ -29,3 +29,13 @@ func (st *Store) SendAll(ctx context.Context, owners []Owner) error {
 	st.room.ask()
 	return nil
 }
+
+// RandomKey is all steps of RandomKeyFrom.
+func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
+	for next := uint64(0); ; {
+		key, from, st := ss.RandomKeyFrom(db, next, dst)
+		if next = from; next == 0 {
+			return key, st
+		}
+	}
+}

@@ -4,20 +4,26 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 
+	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-const identityMeta = "identity.json"
+// IdentityMeta is the metadata that says what a data directory is for ever.
+const IdentityMeta = "identity.json"
 
-// identity is what a data directory is for ever.
-type identity struct {
+// Identity is its content.
+type Identity struct {
 	LogID        record.LogID `json:"log"`
 	SegmentBytes int          `json:"segmentBytes"`
 	Format       int          `json:"format"`
+}
+
+// ReadIdentity reads what a directory is; false if no store was ever there.
+func ReadIdentity(r device.MetaReader) (id Identity, found bool, err error) {
+	found, err = device.ReadJSON(r, IdentityMeta, &id)
+	return id, found, err
 }
 
 // identify reads the directory's identity, or gives it one.
@@ -25,16 +31,12 @@ func (st *Store) identify() error {
 	if st.dev == nil {
 		return nil
 	}
-	b, err := st.dev.ReadMeta(identityMeta)
-	if errors.Is(err, fs.ErrNotExist) {
-		return st.baptize()
-	}
-	if err != nil {
+	id, found, err := ReadIdentity(st.dev)
+	switch {
+	case err != nil:
 		return err
-	}
-	var id identity
-	if err := json.Unmarshal(b, &id); err != nil {
-		return fmt.Errorf("%s is damaged (%w): restore it from a copy of the data directory", identityMeta, err)
+	case !found:
+		return st.baptize()
 	}
 	return st.agree(id)
 }
@@ -45,15 +47,15 @@ func (st *Store) baptize() error {
 		rand.Read(b[:])
 		st.opts.LogID = record.LogID(binary.LittleEndian.Uint64(b[:])>>1 | 1)
 	}
-	b, err := json.Marshal(identity{st.opts.LogID, st.opts.SegmentBytes, record.FormatVersion})
+	b, err := json.Marshal(Identity{st.opts.LogID, st.opts.SegmentBytes, record.FormatVersion})
 	if err != nil {
 		return err
 	}
-	return st.dev.WriteMeta(identityMeta, b)
+	return st.dev.WriteMeta(IdentityMeta, b)
 }
 
 // agree takes the directory's identity, unless the options contradict it.
-func (st *Store) agree(id identity) error {
+func (st *Store) agree(id Identity) error {
 	switch {
 	case id.Format != record.FormatVersion:
 		return fmt.Errorf("the data directory has format %d, this program reads %d: use the version that wrote it", id.Format, record.FormatVersion)

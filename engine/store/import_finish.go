@@ -14,15 +14,8 @@ import (
 // what was deleted goes, and all of it is as durable as the store promises, what went
 // aside after Adopt. After an error it may be called again.
 func (im *Importer) Finish(ctx context.Context) error {
-	workers, err := im.finishing()
+	workers, large, err := im.finishing(ctx)
 	if err != nil {
-		return err
-	}
-	var large largeValues
-	for _, w := range workers {
-		large.merge(w.values)
-	}
-	if err := each(workers, func(w *ImportWorker) error { return w.showLarge(ctx, large) }); err != nil {
 		return err
 	}
 	if err := im.ordinary(workers); err != nil {
@@ -48,8 +41,21 @@ func (im *Importer) Finish(ctx context.Context) error {
 	return nil
 }
 
-// finishing gives the workers, at least one.
-func (im *Importer) finishing() ([]*ImportWorker, error) {
+// finishing shows the large values that are whole, and gives them with the workers.
+func (im *Importer) finishing(ctx context.Context) ([]*ImportWorker, largeValues, error) {
+	workers, err := im.someWorkers()
+	if err != nil {
+		return nil, nil, err
+	}
+	var large largeValues
+	for _, w := range workers {
+		large.merge(w.values)
+	}
+	return workers, large, each(workers, func(w *ImportWorker) error { return w.showLarge(ctx, large) })
+}
+
+// someWorkers gives the workers, at least one.
+func (im *Importer) someWorkers() ([]*ImportWorker, error) {
 	im.mu.Lock()
 	none := len(im.workers) == 0
 	im.mu.Unlock()

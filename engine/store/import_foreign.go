@@ -50,15 +50,8 @@ func (st *Store) others(p record.Ptr) bool {
 // Apply ends a round of an import of what another store owns: large values become visible, and what was removed
 // goes. No worker imports meanwhile. After an error it may be called again.
 func (im *Importer) Apply(ctx context.Context) error {
-	workers, err := im.finishing()
+	workers, large, err := im.finishing(ctx)
 	if err != nil {
-		return err
-	}
-	var large largeValues
-	for _, w := range workers {
-		large.merge(w.values)
-	}
-	if err := each(workers, func(w *ImportWorker) error { return w.showLarge(ctx, large) }); err != nil {
 		return err
 	}
 	if err := each(workers, func(w *ImportWorker) error { return w.removeDead(ctx, &w.tombs) }); err != nil {

@@ -101,7 +101,7 @@ func TestAnIndexThatCannotGrowKeepsTheStoreShutInsteadOfLosingKeys(t *testing.T)
 			t.Fatal(err)
 		}
 		if !snapshot {
-			if err := dev.RemoveMeta(snapshotMeta); err != nil {
+			if err := dev.RemoveMeta(SnapshotMeta); err != nil {
 				t.Fatal(err)
 			}
 		}

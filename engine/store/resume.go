@@ -51,7 +51,7 @@ func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, e
 }
 
 func (st *Store) removeSnapshot() error {
-	if err := st.dev.RemoveMeta(snapshotMeta); !errors.Is(err, fs.ErrNotExist) {
+	if err := st.dev.RemoveMeta(SnapshotMeta); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

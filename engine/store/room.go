@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // room is where those who want memory meet those who make some.
@@ -226,15 +227,6 @@ func (st *Store) settleFrees(ctx context.Context, before int64) {
 		if st.log.Resident() < before || ctx.Err() != nil || !st.freeing() {
 			return
 		}
-		pauseFor(ctx, 200*time.Microsecond)
-	}
-}
-
-func pauseFor(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
+		background.Pause(ctx, 200*time.Microsecond)
 	}
 }

@@ -90,17 +90,8 @@ func (ss *Session) visit(t *table, pr *index.Probe) (View, []byte, Status) {
 // randomTries is how many random entries are looked at before a search.
 const randomTries = 64
 
-// RandomKey appends a random key of the database to dst.
-func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
-	for next := uint64(0); ; {
-		key, from, st := ss.RandomKeyFrom(db, next, dst)
-		if next = from; next == 0 {
-			return key, st
-		}
-	}
-}
-
-// RandomKeyFrom is RandomKey in steps: a database may be small among large ones, and to find one of its keys takes long.
+// RandomKeyFrom appends a random key of the database to dst, in steps: a database may be small among large ones, and to find
+// one of its keys takes long.
 // next is not 0 if nothing was found yet, for the next call; the first one's is 0.
 func (ss *Session) RandomKeyFrom(db int, cursor uint64, dst []byte) (key []byte, next uint64, st Status) {
 	t := ss.st.tables.of(db)

@@ -31,8 +31,10 @@ import (
 //	magic u64 | length u32, head as JSON | floors | entry* | zero entry | crc u32
 //	entry: top 32 and lowest 10 bits of place, offset/8, flags (64 bits) | segment 24, table 8 (32 bits)
 
+// SnapshotMeta is the metadata that holds the snapshot.
+const SnapshotMeta = "index.snapshot"
+
 const (
-	snapshotMeta     = "index.snapshot"
 	snapshotMagic    = 0x31304e534f525453
 	snapshotEntry    = 12
 	unknownTable     = 255 // of a record that is cold, in a segment of several tables
@@ -112,7 +114,7 @@ type baseSegment struct {
 }
 
 func (st *Store) newSnapshotWriter(base []*hlog.Segment) (*snapshotWriter, error) {
-	stream, err := st.dev.CreateStream(snapshotMeta)
+	stream, err := st.dev.CreateStream(SnapshotMeta)
 	if err != nil {
 		return nil, err
 	}
@@ -230,7 +232,7 @@ var errSnapshot = errors.New("it is damaged")
 
 // readSnapshot reads the last snapshot; nil if there is none that is whole.
 func (st *Store) readSnapshot() *snapshot {
-	r, err := st.dev.OpenStream(snapshotMeta)
+	r, err := st.dev.OpenStream(SnapshotMeta)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -246,6 +248,12 @@ func (st *Store) readSnapshot() *snapshot {
 	}
 	st.opts.Logger.Warn("the snapshot of the index is of no use: all segments are replayed", "error", err)
 	return nil
+}
+
+// CheckSnapshot tells whether b, all of SnapshotMeta, is a snapshot that is whole.
+func CheckSnapshot(b []byte) error {
+	_, err := parseSnapshot(b)
+	return err
 }
 
 func parseSnapshot(b []byte) (*snapshot, error) {

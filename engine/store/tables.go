@@ -2,9 +2,7 @@ package store
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"iter"
 	"maps"
 	"slices"
@@ -14,11 +12,8 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-const (
-	tablesMeta = "tables.json"
-	// chunkTable holds the pieces of large values.
-	chunkTable record.TableID = 1<<32 - 1
-)
+// chunkTable holds the pieces of large values.
+const chunkTable record.TableID = 1<<32 - 1
 
 // table is one life of a numbered database. Truncating a database gives it a
 // new table and leaves the old one's records to the cleaner.
@@ -110,13 +105,6 @@ type tables struct {
 	live        atomic.Pointer[map[record.TableID]*table]
 }
 
-// tablesFile is how the map is kept.
-type tablesFile struct {
-	Next    record.TableID         `json:"next"`
-	DB      []record.TableID       `json:"databases"`
-	Private map[int]record.TableID `json:"private,omitempty"`
-}
-
 func (ts *tables) of(db int) *table {
 	if db < len(ts.byDB) {
 		return ts.byDB[db].Load()
@@ -205,7 +193,7 @@ func (d *databases) tables() []*table {
 // table that the saved map does not have would be lost in a crash, though its
 // write was acknowledged. For the same reason a table is alive before anybody
 // can write to it, or the cleaner would take its records for dead.
-func (ts *tables) change(save func(tablesFile) error, f func(*databases)) error {
+func (ts *tables) change(save func(TablesFile) error, f func(*databases)) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	next := ts.current()
@@ -228,8 +216,8 @@ func (ts *tables) fresh() *table {
 	return newTable(ts.next-1, ts.shares)
 }
 
-func (ts *tables) file(d databases) tablesFile {
-	f := tablesFile{Next: ts.next, Private: map[int]record.TableID{}}
+func (ts *tables) file(d databases) TablesFile {
+	f := TablesFile{Next: ts.next, Private: map[int]record.TableID{}}
 	for _, t := range d.numbered {
 		f.DB = append(f.DB, t.id)
 	}
@@ -241,7 +229,7 @@ func (ts *tables) file(d databases) tablesFile {
 
 // load takes the map of a former life. Databases beyond those kept are fresh:
 // the tables that they would begin with may have been others' since.
-func (ts *tables) load(f tablesFile) {
+func (ts *tables) load(f TablesFile) {
 	ts.next = max(f.Next, ts.next)
 	for db := range ts.byDB {
 		if db < len(f.DB) {
@@ -262,24 +250,14 @@ func (st *Store) loadTables() error {
 	if st.dev == nil {
 		return nil
 	}
-	b, err := st.dev.ReadMeta(tablesMeta)
-	if errors.Is(err, fs.ErrNotExist) {
-		return st.saveTables(st.tables.file(st.tables.current())) // How many there are counts from now on.
-	}
-	if err != nil {
+	f, found, err := ReadTables(st.dev)
+	switch {
+	case err != nil:
 		return err
-	}
-	var f tablesFile
-	if err := json.Unmarshal(b, &f); err != nil {
-		return fmt.Errorf("%s is damaged (%w): restore it from a backup of the data directory", tablesMeta, err)
-	}
-	if len(f.DB) > st.opts.Databases {
+	case !found:
+		return st.saveTables(st.tables.file(st.tables.current())) // How many there are counts from now on.
+	case len(f.DB) > st.opts.Databases:
 		return fmt.Errorf("the data directory has %d databases: set databases to at least that", len(f.DB))
-	}
-	for db := range f.Private {
-		if !isPrivate(db) {
-			return fmt.Errorf("%s is damaged (%d is no number of a private database): restore it from a backup of the data directory", tablesMeta, db)
-		}
 	}
 	st.tables.load(f)
 	if len(f.DB) < st.opts.Databases {
@@ -288,7 +266,7 @@ func (st *Store) loadTables() error {
 	return nil
 }
 
-func (st *Store) saveTables(f tablesFile) error {
+func (st *Store) saveTables(f TablesFile) error {
 	if st.dev == nil {
 		return nil
 	}
@@ -296,7 +274,7 @@ func (st *Store) saveTables(f tablesFile) error {
 	if err != nil {
 		return err
 	}
-	return st.dev.WriteMeta(tablesMeta, b)
+	return st.dev.WriteMeta(TablesMeta, b)
 }
 
 func (st *Store) dropTables(f func(*databases)) error {

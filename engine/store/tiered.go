@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"github.com/ostrodb/ostro/engine/device"
@@ -27,19 +26,10 @@ func (st *Store) loadTiered() error {
 	if st.dev == nil {
 		return nil
 	}
-	b, err := st.dev.ReadMeta(tieredMeta)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	var f tieredFile
-	if err := json.Unmarshal(b, &f); err != nil {
-		return fmt.Errorf("%s is damaged (%w): restore it from a copy of the data directory", tieredMeta, err)
-	}
+	_, err := device.ReadJSON(st.dev, tieredMeta, &f)
 	st.tier.fileless = f.Segments
-	return nil
+	return err
 }
 
 // editTiered changes which segments have no file: before one goes, and before one that has none leaves the log.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // tidy cleans while much of the log is garbage and memory is not short. Nobody
@@ -23,7 +24,7 @@ func (st *Store) tidy(ctx context.Context) {
 			return
 		}
 		st.epoch.Drain()
-		pauseFor(ctx, min(2*time.Since(began), 100*time.Millisecond))
+		background.Pause(ctx, min(2*time.Since(began), 100*time.Millisecond))
 	}
 }
 

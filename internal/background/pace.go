@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pace is for bulk work at usual priority: between its pieces, of some ten microseconds each, it rests for half as long as
-// they took. Where others want the core a piece takes longer, and so does the rest.
+// Pace is for bulk work at usual priority: it is asked between pieces of some ten microseconds, and after a stint of them
+// rests for half as long as they took. Where others want the core a piece takes longer, and so does the rest.
 //
 // It is for work of milliseconds that many may have at once. A thread of low priority that is off its core keeps its
 // processor of the Go scheduler, and perhaps a lock of it: those who serve would wait for the least of all.
@@ -17,7 +17,7 @@ type Pace struct{ since time.Time }
 const (
 	// stint is how long work goes on before it rests. To rest after less would cost more than it gives.
 	stint = 50 * time.Microsecond
-	// restShare is how many times as long the work before a rest took.
+	// restShare is how many times as long as a rest the work before it took.
 	restShare = 2
 	// longest bounds a rest: work that waited for something else need not pay for it.
 	longest = 2 * time.Millisecond

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/server/session"
 )
@@ -23,6 +24,7 @@ type node struct {
 	store  *store.Metrics
 	redis  *redis.Metrics
 	native *session.Metrics
+	calls  call.Metrics
 }
 
 func (n *node) Phase() Phase  { return n.phase }
@@ -48,6 +50,8 @@ func (n *node) Native() (m session.Metrics, ok bool) {
 	}
 	return m, n.native != nil
 }
+
+func (n *node) Calls() (call.Metrics, bool) { return n.calls, n.redis != nil }
 
 func get(n Node, path string) (int, string) {
 	w := httptest.NewRecorder()
@@ -98,9 +102,9 @@ func TestMetricsAreThereBeforeAndAfterRecovery(t *testing.T) {
 	if code, body := get(&node{phase: Phase{Name: "recovering"}}, "/metrics"); code != 200 || !strings.Contains(body, "ostro_ready 0") {
 		t.Fatalf("before: %d", code)
 	}
-	n := &node{phase: Phase{Ready: true}, store: &store.Metrics{Keys: 42}, redis: &redis.Metrics{Commands: 7, Loops: make([]redis.LoopMetrics, 2)}, native: &session.Metrics{Operations: 9}}
+	n := &node{phase: Phase{Ready: true}, store: &store.Metrics{Keys: 42}, redis: &redis.Metrics{Commands: 7, Loops: make([]redis.LoopMetrics, 2)}, native: &session.Metrics{Operations: 9}, calls: call.Metrics{Conflicts: 5}}
 	_, body := get(n, "/metrics")
-	for _, want := range []string{"ostro_keys 42", "ostro_commands_total 7", "ostro_native_operations_total 9", `ostro_loop_clients{loop="1"} 0`, "go_goroutines", "ostro_ready 1"} {
+	for _, want := range []string{"ostro_keys 42", "ostro_commands_total 7", "ostro_native_operations_total 9", "ostro_call_conflicts_total 5", `ostro_loop_clients{loop="1"} 0`, "go_goroutines", "ostro_ready 1"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("missing %s", want)
 		}

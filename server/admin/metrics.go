@@ -48,14 +48,14 @@ func counter[M any](name, help string, read func(*M) int64) metric[M] {
 var redisMetrics = []metric[redis.Metrics]{
 	gauge("clients", "Clients connected now.", func(m *redis.Metrics) int64 { return m.Clients }),
 	counter("connections_accepted", "Connections accepted.", func(m *redis.Metrics) int64 { return m.ConnectionsAccepted }),
-	counter("connections_rejected", "Connections refused because of max-clients or protected mode.", func(m *redis.Metrics) int64 { return m.ConnectionsRejected }),
+	counter("connections_rejected", "Connections refused because of maxclients or protected mode.", func(m *redis.Metrics) int64 { return m.ConnectionsRejected }),
 	counter("commands", "Commands executed.", func(m *redis.Metrics) int64 { return m.Commands }),
 	counter("network_input_bytes", "Bytes received from clients.", func(m *redis.Metrics) int64 { return m.BytesIn }),
 	counter("network_output_bytes", "Bytes sent to clients.", func(m *redis.Metrics) int64 { return m.BytesOut }),
 	counter("protocol_errors", "Connections closed because they did not speak RESP.", func(m *redis.Metrics) int64 { return m.ProtocolErrors }),
 	counter("output_limit_closed", "Connections closed because they did not read their replies.", func(m *redis.Metrics) int64 { return m.OutputLimitClosed }),
 	counter("redirected", "Commands answered with MOVED or ASK.", func(m *redis.Metrics) int64 { return m.Redirected }),
-	counter("waited_for_recovery", "Commands that waited for a range that is being recovered.", func(m *redis.Metrics) int64 { return m.Waited }),
+	counter("waited_for_recovery", "Commands that waited for a range that was being recovered, or was changing hands in a migration.", func(m *redis.Metrics) int64 { return m.Waited }),
 	counter("lease_closed", "Connections closed because the lease ended before their replies left.", func(m *redis.Metrics) int64 { return m.LeaseClosed }),
 	counter("forwarded", "Commands that were forwarded to their owners.", func(m *redis.Metrics) int64 { return m.Forwarded }),
 	counter("forwards_lost", "Clients closed because nobody knows what became of a forwarded write.", func(m *redis.Metrics) int64 { return m.ForwardsLost }),
@@ -92,6 +92,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, redisMetrics)
 	describe(out, nativeMetrics)
 	describe(out, schedMetrics)
+	describe(out, callMetrics)
 	out <- schedWaits
 	out <- functionSeconds
 	describe(out, fabricMetrics)
@@ -134,6 +135,11 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	if n, has := c.node.(nativeNode); has {
 		if m, ok := n.Native(); ok {
 			collect(out, nativeMetrics, &m)
+		}
+	}
+	if n, has := c.node.(callNode); has {
+		if m, ok := n.Calls(); ok {
+			collect(out, callMetrics, &m)
 		}
 	}
 	if n, has := c.node.(schedNode); has {

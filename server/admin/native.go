@@ -13,7 +13,7 @@ var nativeMetrics = []metric[session.Metrics]{
 	counter("native_batches", "Batches of native clients that were accepted.", func(m *session.Metrics) int64 { return m.Batches }),
 	counter("native_batches_stale", "Batches that were rejected whole, for they were made for another view.", func(m *session.Metrics) int64 { return m.Stale }),
 	counter("native_operations", "Operations of native clients.", func(m *session.Metrics) int64 { return m.Operations }),
-	counter("native_operations_waited", "Of them, those that waited alone: for a disk, for room, or for a range that is being recovered.", func(m *session.Metrics) int64 { return m.Waited }),
+	counter("native_operations_waited", "Of them, those that waited alone: for a disk, for room, or for what is being recovered or on its way from another node.", func(m *session.Metrics) int64 { return m.Waited }),
 	gauge("native_operations_waiting", "Operations of native clients that wait now.", func(m *session.Metrics) int64 { return m.Waiting }),
 	counter("native_operations_moved", "Of them, those that were sent to another node.", func(m *session.Metrics) int64 { return m.Moved }),
 	counter("native_operations_repeated", "Of them, those that were answered from what was remembered of their first attempt.", func(m *session.Metrics) int64 { return m.Repeated }),

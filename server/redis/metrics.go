@@ -1,6 +1,10 @@
 package redis
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	calls "github.com/ostrodb/ostro/server/call"
+)
 
 // Metrics are the front door's own numbers.
 type Metrics struct {
@@ -13,7 +17,7 @@ type Metrics struct {
 	OutputLimitClosed   int64
 	QueryLimitClosed    int64
 	Redirected          int64 // commands answered with MOVED or ASK
-	Waited              int64 // commands that waited for a range that is being recovered
+	Waited              int64 // commands that waited for a range that was being recovered, or was changing hands
 	LeaseClosed         int64 // connections closed because the lease ended before their replies left
 	Forwarded           int64 // commands that a proxy sent to their owners
 	ForwardsLost        int64 // clients closed because nobody knows what became of a forwarded write
@@ -88,3 +92,6 @@ func (t *totals) reset() {
 		n.Store(0)
 	}
 }
+
+// Calls tells what became of calls of functions.
+func (s *Server) Calls() calls.Metrics { return s.calls.Metrics() }

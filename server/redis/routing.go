@@ -24,7 +24,7 @@ type Routing struct {
 	shown  []view.Slots // places, as clients want it
 	change RoutingState
 
-	waiting bool // a part of this node's own data is not there yet
+	waiting bool // some part is slotRecovering
 }
 
 // RoutingState is what is under way on top of the map.
@@ -57,7 +57,7 @@ type slotState uint8
 const (
 	slotElsewhere  slotState = iota // another node's: MOVED
 	slotMine                        // served
-	slotRecovering                  // this node's, not there yet: commands wait
+	slotRecovering                  // being recovered here, or changing hands: commands wait
 	slotExporting                   // served if the key is still here, else ASK
 	slotImporting                   // served to ASKING, else MOVED
 	slotNobody                      // CLUSTERDOWN

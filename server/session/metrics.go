@@ -1,6 +1,10 @@
 package session
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/ostrodb/ostro/server/call"
+)
 
 // Metrics is what the front door knows of itself.
 type Metrics struct {
@@ -31,3 +35,6 @@ func (s *Server) Metrics() Metrics {
 		Waiting: c.waiting.Load(), Repeated: c.repeated.Load() + s.calls.Metrics().Repeated, Held: c.held.Load(), Rounds: c.rounds.Load(),
 	}
 }
+
+// Calls tells what became of calls of functions.
+func (s *Server) Calls() call.Metrics { return s.calls.Metrics() }

@@ -20,7 +20,7 @@ import (
 func sharedCallers(t *testing.T, tenants map[string]tenant.Wish) (addr string) {
 	t.Helper()
 	st := openStore(t, store.Options{})
-	o := withFunctions(t, st, session.Options{Password: "operator"})
+	o := withFunctions(t, st, session.Options{Access: access("operator", false)})
 	for name, wish := range tenants {
 		wish.Password = &name
 		if err := o.Tenants.Edit(t.Context(), func(c *tenant.Catalog) error { return c.Create(name, wish, time.Now()) }); err != nil {

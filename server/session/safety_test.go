@@ -59,8 +59,13 @@ func TestSessionsMaySpeakTLS(t *testing.T) {
 	}
 }
 
+// access is what does not change while a test runs.
+func access(password string, protected bool) func() (string, bool) {
+	return func() (string, bool) { return password, protected }
+}
+
 func TestOthersAreRefusedWithAWord(t *testing.T) {
-	_, addr := serve(t, openStore(t, store.Options{}), session.Options{Password: "right"})
+	_, addr := serve(t, openStore(t, store.Options{}), session.Options{Access: access("right", false)})
 	for _, password := range []string{"", "wrong", "right "} {
 		if _, err := client.Dial(t.Context(), "ostro://"+addr, client.Options{Password: password}); err == nil || !strings.Contains(err.Error(), "wrong password") {
 			t.Errorf("%q: %v", password, err)
@@ -80,7 +85,7 @@ func TestAProtectedServerWithoutAPasswordTakesNobodyFromOutside(t *testing.T) {
 		o       session.Options
 		refused bool
 	}{
-		"protected":   {session.Options{Protected: true}, true},
+		"protected":   {session.Options{Access: access("", true)}, true},
 		"unprotected": {session.Options{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

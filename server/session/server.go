@@ -44,15 +44,12 @@ type Options struct {
 	Check Check
 	// Heat, if there is one, is told which slots are used.
 	Heat *balance.Meter
-	// Password is what the operator's clients must give; empty: none is asked for.
-	Password string
 	// Tenants are who shares the server with its operator; nil: nobody.
 	Tenants *tenant.Registry
 	// Functions are what clients have installed; nil: they cannot.
 	Functions *library.Library
-	// Protected refuses clients from other machines while there is no password.
-	Protected bool
-	// Access, if not nil, tells what the two are now: operators change them while the server runs.
+	// Access tells what the operator's clients must give, nothing if empty, and whether clients from other machines are
+	// refused while there is no password. Operators change both while the server runs. nil: everybody is let in.
 	Access func() (password string, protected bool)
 	// TLS, if set, is spoken on connections that Serve accepts. Those that ServeConn
 	// gets are served as they are.

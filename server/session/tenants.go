@@ -43,11 +43,10 @@ func (c *conn) identify(h *wire.Hello) error {
 
 // allow checks whether who is there may be the operator.
 func (s *Server) allow(c net.Conn, h *wire.Hello) error {
-	password, protected := s.opts.Password, s.opts.Protected
-	if s.opts.Access != nil {
-		password, protected = s.opts.Access()
+	if s.opts.Access == nil {
+		return nil
 	}
-	switch {
+	switch password, protected := s.opts.Access(); {
 	case password == "" && protected && !local(c.RemoteAddr()):
 		return &wire.Goodbye{Reason: wire.ReasonDenied, Text: "the server takes no clients from other machines while it has no password: set requirepass, or protected-mode no"}
 	case password != "" && !tenant.SamePassword(h.Secret, []byte(password)):

@@ -46,7 +46,7 @@ func sharedBy(t *testing.T, o store.Options, so session.Options, tenants map[str
 			t.Fatal(err)
 		}
 	}
-	so.Password, so.Tenants = "operator", r
+	so.Access, so.Tenants = access("operator", false), r
 	srv, addr := serve(t, st, so)
 	return r, srv, addr
 }

@@ -2,7 +2,6 @@ package resp
 
 import (
 	"fmt"
-	"math/big"
 	"strconv"
 	"strings"
 )
@@ -76,16 +75,4 @@ func (v *Value) Text() string {
 		return fmt.Sprintf("(%d elements)", len(v.Elems))
 	}
 	return string(v.Str)
-}
-
-// BigInt returns a BigNumber, nil if v is none.
-func (v *Value) BigInt() *big.Int {
-	if v.Kind != BigNumber {
-		return nil
-	}
-	n, ok := new(big.Int).SetString(string(v.Str), 10)
-	if !ok {
-		return nil
-	}
-	return n
 }

@@ -51,9 +51,6 @@ func (w *Writer) Swap(buf []byte) []byte {
 // Raw appends bytes that are already encoded.
 func (w *Writer) Raw(b []byte) { w.buf = append(w.buf, b...) }
 
-// RawString appends text that is already encoded.
-func (w *Writer) RawString(s string) { w.buf = append(w.buf, s...) }
-
 // OK writes the simple string OK.
 func (w *Writer) OK() { w.buf = append(w.buf, "+OK\r\n"...) }
 
@@ -94,12 +91,6 @@ func (w *Writer) BulkString(s string) {
 	w.number('$', int64(len(s)))
 	w.buf = append(w.buf, s...)
 	w.crlf()
-}
-
-// BulkInt writes a number as a bulk string.
-func (w *Writer) BulkInt(n int64) {
-	var digits [20]byte
-	w.Bulk(strconv.AppendInt(digits[:0], n, 10))
 }
 
 // Null writes the absence of a value: RESP3's null, RESP2's null bulk.

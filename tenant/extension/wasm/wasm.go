@@ -29,9 +29,6 @@ const (
 	KindGlobal = byte(3)
 )
 
-// PageBytes is the unit of memory.
-const PageBytes = 65536
-
 // FormatError is bytes that are no module that is understood here.
 type FormatError struct {
 	Offset int // in the module

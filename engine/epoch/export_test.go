@@ -1,0 +1,4 @@
+package epoch
+
+// Current returns the global epoch.
+func (t *Table) Current() Epoch { return Epoch(t.current.Load()) }
