@@ -21,7 +21,10 @@ var Hostile []byte
 //go:embed numbered.wasm
 var numbered []byte
 
-// Numbered is the module of one function, which Name names. No two of the first 100,000 are alike.
+// MostNumbered is how many modules Numbered makes.
+const MostNumbered = 100_000
+
+// Numbered is the module of one function, which Name names. No two are alike.
 func Numbered(n int) []byte {
 	return bytes.Replace(numbered, []byte(Name(0)), []byte(Name(n)), 1)
 }
