@@ -43,6 +43,13 @@ func (m Map) Owner(p record.Place) (NodeID, bool) {
 	return m.spans[i].Owner, true
 }
 
+// Over returns the spans of which some place lies in r, whole.
+func (m Map) Over(r Range) []Span {
+	from := sort.Search(len(m.spans), func(i int) bool { return m.spans[i].Range.Last >= r.First })
+	to := sort.Search(len(m.spans), func(i int) bool { return m.spans[i].Range.First > r.Last })
+	return slices.Clone(m.spans[from:max(from, to)])
+}
+
 // ViewID returns a node's view number.
 func (m Map) ViewID(n NodeID) ViewID { return m.views[n] }
 

@@ -339,3 +339,27 @@ func TestValidateFindsEachKindOfFault(t *testing.T) {
 		}
 	}
 }
+
+func TestOverFindsTheSpansThatARangeTouches(t *testing.T) {
+	m, err := Initial("n1", "n2", "n3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := m.Spans()
+	for _, c := range []struct {
+		r        Range
+		from, to int
+	}{
+		{Whole, 0, 3},
+		{all[1].Range, 1, 2},
+		{Range{First: all[0].Range.Last, Last: all[1].Range.First}, 0, 2},
+		{Range{First: all[2].Range.Last, Last: all[2].Range.Last}, 2, 3},
+	} {
+		if got := m.Over(c.r); fmt.Sprint(got) != fmt.Sprint(all[c.from:c.to]) {
+			t.Errorf("%s: %v", c.r, got)
+		}
+	}
+	if got := (Map{}).Over(Whole); len(got) != 0 {
+		t.Errorf("before the first assignment: %v", got)
+	}
+}

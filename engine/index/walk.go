@@ -35,11 +35,58 @@ func (w position) rest() uint32  { return uint32(1<<(maxDepth-w.depth) - 1) }
 // lower places were visited. A walk of another index can go on from there.
 func Passed(cursor uint64) record.Place { return record.Place(positionOf(cursor).first()) << 32 }
 
+// At is the cursor of a walk that has come to a place; never 0.
+func At(p record.Place) uint64 { return position{at: uint32(p >> 32), depth: maxDepth}.cursor() }
+
+// entering tells whether a walk is at the very start of a range.
+func (w position) entering() bool { return w.bucket == 0 && w.at == w.first() }
+
+// Stretch is the places that a walk with this cursor is in the midst of: of those that it enters the first 2^32 only.
+func Stretch(cursor uint64) (first, last record.Place) {
+	w := positionOf(cursor)
+	if w.entering() {
+		w.depth = maxDepth
+	}
+	return w.places()
+}
+
+func (w position) places() (first, last record.Place) {
+	return record.Place(w.first()) << 32, record.Place(w.last())<<32 | (1<<32 - 1)
+}
+
+// StepOn visits one bucket of a walk that goes on in other indexes from to on. Cursors mean the same in all of them, for an
+// entry's bucket is a part of its place. So the walk enters no range that reaches beyond to, unless even its first 2^32
+// places do, of which it visits those up to there. The cursor is not 0.
+func (ix *Index) StepOn(from, to record.Place, cursor uint64, f func(pr *Probe) bool) (next uint64) {
+	w := positionOf(cursor)
+	t := ix.dir.find(record.Place(w.at) << 32)
+	if w.entering() {
+		w.depth = w.depthWithin(t.header().depth, to)
+	}
+	first, last := w.places()
+	pr := &Probe{table: t}
+	pr.visit(int(w.bucket), max(from, first), min(to, last), f)
+	if !w.advance(t) {
+		return 0
+	}
+	return w.cursor()
+}
+
+// depthWithin is the least depth from one on of a range that begins at w.at and does not reach beyond to.
+func (w position) depthWithin(depth uint32, to record.Place) uint32 {
+	for w.depth = depth; w.depth < maxDepth; w.depth++ {
+		if _, last := w.places(); w.first() == w.at && last <= to {
+			break
+		}
+	}
+	return w.depth
+}
+
 // table returns the sub-table to visit. A walk that stands at the very start of
 // a range takes for its range what one sub-table covers now.
 func (ix *Index) table(w *position) table {
 	t := ix.dir.find(record.Place(w.at) << 32)
-	if w.bucket == 0 && w.at == w.first() {
+	if w.entering() {
 		w.at, w.depth = t.header().prefix, t.header().depth
 	}
 	return t
@@ -139,7 +186,7 @@ func (ix *Index) Ahead(from record.Place, cursor uint64) (first, last record.Pla
 		w = position{at: uint32(from >> 32), depth: maxDepth}
 	}
 	ix.table(&w)
-	return record.Place(w.first()) << 32, record.Place(w.last())<<32 | (1<<32 - 1)
+	return w.places()
 }
 
 // visit calls f for the entries of one bucket; false if one of the calls was.

@@ -19,35 +19,51 @@ func (ss *Session) Scan(db int, cursor uint64, count int, f func(key []byte, v *
 // ScanRange is Scan over the keys whose places lie in [from, to]. It takes time
 // for those only, and for what shares sub-tables of the index with them.
 func (ss *Session) ScanRange(db int, from, to record.Place, cursor uint64, count int, f func(key []byte, v *View)) (uint64, Status) {
+	return ss.scan(db, Range{from, to}, cursor, count, f, false)
+}
+
+// ScanOn is ScanRange for a scan that goes from store to store: it may go on wherever keys are by then, for cursors mean the
+// same everywhere. It begins with index.At(from), and has shown what it is to show here when index.Passed(cursor) is
+// beyond to, or the cursor is 0.
+func (ss *Session) ScanOn(db int, from, to record.Place, cursor uint64, count int, f func(key []byte, v *View)) (uint64, Status) {
+	return ss.scan(db, Range{from, to}, cursor, count, f, true)
+}
+
+func (ss *Session) scan(db int, r Range, cursor uint64, count int, f func(key []byte, v *View), on bool) (uint64, Status) {
 	t := ss.st.tables.of(db)
-	if keys, _ := t.sum(); keys == 0 && !(ss.st.arriving.any() && ss.arrives(Range{from, to})) {
+	if keys, _ := t.sum(); keys == 0 && !(ss.st.arriving.any() && ss.arrives(r)) {
 		return 0, OK // It need not go through everybody else's, which may be on disk.
 	}
-	part := from != 0 || to != ^record.Place(0)
+	part := r != wholeRange
 	seen, buckets := 0, 0
 	st := OK
+	visit := func(pr *index.Probe) bool {
+		ss.looked++
+		if v, key, s := ss.visit(t, pr); s == OK && st == OK {
+			if part && !within(record.PlaceOf(t.id, key), r.First, r.Last) {
+				return true // The index does not know all bits of a place.
+			}
+			seen++
+			f(key, &v)
+		} else if s == Cold {
+			st = Cold
+		}
+		return true
+	}
 	for {
-		if ss.st.arriving.any() && ss.arrivesAhead(Range{from, to}, cursor) {
+		if ss.st.arriving.any() && ss.arrivesAhead(r, cursor) {
 			if buckets == 0 {
 				return cursor, Cold
 			}
 			return cursor, st // What was seen counts, and the next call waits.
 		}
-		cursor = ss.st.ix.StepRange(from, to, cursor, 1, func(pr *index.Probe) bool {
-			ss.looked++
-			if v, key, s := ss.visit(t, pr); s == OK && st == OK {
-				if part && !within(record.PlaceOf(t.id, key), from, to) {
-					return true // The index does not know all bits of a place.
-				}
-				seen++
-				f(key, &v)
-			} else if s == Cold {
-				st = Cold
-			}
-			return true
-		})
+		if on {
+			cursor = ss.st.ix.StepOn(r.First, r.Last, cursor, visit)
+		} else {
+			cursor = ss.st.ix.StepRange(r.First, r.Last, cursor, 1, visit)
+		}
 		buckets++
-		if cursor == 0 || seen >= count || buckets >= 16+count {
+		if cursor == 0 || on && index.Passed(cursor) > r.Last || seen >= count || buckets >= 16+count {
 			return cursor, st
 		}
 	}

@@ -311,6 +311,15 @@ func (st *Store) Swap(a, b int) error {
 // Expired keys count until they are cleaned away.
 func (st *Store) Count(db int) (keys, expires int64) { return st.tables.of(db).sum() }
 
+// Empty tells whether a database has no keys and nothing is on its way to this store.
+func (st *Store) Empty(db int) bool {
+	if st.arriving.any() {
+		return false
+	}
+	keys, _ := st.Count(db)
+	return keys == 0
+}
+
 // Bytes is what the records of a database take in the log, but for what is to be cleaned
 // away.
 func (st *Store) Bytes(db int) int64 { return st.tables.of(db).bytes() }

@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -45,60 +44,43 @@ func (l *loop) divide(c *conn, cmd *command, args [][]byte) {
 }
 
 // spread sends a command on a whole database to all nodes that own a part of
-// it, and SCAN from one to the next. It returns false where the command's own
+// it, and SCAN to one or a few of them. It returns false where the command's own
 // handler has to say what is wrong with it.
 func (l *loop) spread(c *conn, cmd *command, args [][]byte) bool {
-	owners := l.routing.places.Owners()
 	h := &hop{c: c, write: cmd.flags&flagWrite != 0, join: spreads[cmd.name]}
 	switch {
 	case cmd.name == "scan":
-		if !h.scan(owners, args) {
+		if !h.scan(l.routing, args) {
 			return false
 		}
-	case h.join == nil || len(owners) == 0:
+	case h.join == nil:
 		return false
 	default:
-		for _, n := range owners {
+		for _, n := range l.routing.places.Owners() {
 			h.parts = append(h.parts, &parcel{node: n, body: resp.AppendCommand(nil, args...), replies: 1})
 		}
+	}
+	if len(h.parts) == 0 {
+		return false
 	}
 	l.tally.ran(cmd)
 	l.depart(h)
 	return true
 }
 
-// nodeShift is where a proxy's cursor tells the node; a node's own are shorter.
-const nodeShift = 48
-
-// scan makes the hop a SCAN of the node that the cursor tells. When that has no
-// more, the next cursor is the beginning of the node behind it.
-func (h *hop) scan(owners []view.NodeID, args [][]byte) bool {
+// scan sends a SCAN to those who own what its cursor comes to.
+func (h *hop) scan(r *Routing, args [][]byte) bool {
 	cursor, ok := parseCursor(args[1])
-	node := int(cursor >> nodeShift)
-	if !ok || node >= len(owners) {
+	parts := r.scanParts(cursor)
+	if !ok || len(parts) == 0 {
 		return false
 	}
-	own := append([][]byte(nil), args...)
-	own[1] = strconv.AppendUint(nil, cursor&(1<<nodeShift-1), 10)
-	h.parts = []*parcel{{node: owners[node], body: resp.AppendCommand(nil, own...), replies: 1}}
-	h.join = func(replies [][]byte) []byte {
-		elems, ok := resp.Elements(replies[0])
-		if !ok || len(elems) != 2 {
-			return replies[0]
-		}
-		next := bulkNumber(elems[0])
-		switch {
-		case next != 0:
-			next |= uint64(node) << nodeShift
-		case node+1 < len(owners):
-			next = uint64(node+1) << nodeShift
-		}
-		var w resp.Writer
-		w.Array(2)
-		w.Bulk(strconv.AppendUint(nil, next, 10))
-		w.Raw(elems[1])
-		return w.Bytes()
+	for _, p := range parts {
+		own := append([][]byte(nil), args...)
+		own[1] = p.argument()
+		h.parts = append(h.parts, &parcel{place: p.First, body: resp.AppendCommand(nil, own...), replies: 1})
 	}
+	h.join = joinScans(parts[0].cursor)
 	return true
 }
 

@@ -175,6 +175,20 @@ func (r *Routing) holds(p record.Place) bool {
 	return state == slotMine || state == slotExporting
 }
 
+// holdsAll tells whether keys at all places of a range count as this node's own.
+func (r *Routing) holdsAll(g view.Range) bool {
+	for {
+		p := r.part(g.First)
+		if p.state != slotMine && p.state != slotExporting {
+			return false
+		}
+		if p.Last >= g.Last {
+			return true
+		}
+		g.First = p.Last + 1
+	}
+}
+
 // part is the part that a place lies in.
 func (r *Routing) part(p record.Place) *part {
 	return &r.parts[sort.Search(len(r.parts), func(i int) bool { return r.parts[i].Last >= p })]

@@ -53,14 +53,23 @@ func (l *keyList) answer(w *resp.Writer) {
 
 func scan(c *call) verdict {
 	cursor, ok := parseCursor(c.args[1])
-	if !ok {
+	part, isPart := parseScanPart(c.args[1])
+	if isPart = isPart && c.conn.inner; !ok && !isPart {
 		return c.fail("ERR invalid cursor")
 	}
 	filter, count, ok := c.scanOptions()
 	if !ok {
 		return done
 	}
-	next, st := c.scanSome(cursor, count, &filter)
+	var next uint64
+	var st store.Status
+	c.scratch.list.reset()
+	switch {
+	case isPart:
+		next, st = c.scanPart(&part, count, &filter)
+	case !c.srv.store.Empty(c.db):
+		next, st = c.scanSome(cursor, count, &filter, nil)
+	}
 	if st != store.OK {
 		return c.stopped(st)
 	}
@@ -71,14 +80,16 @@ func scan(c *call) verdict {
 	return done
 }
 
-// scanSome collects what matches among the next count keys. A database may hold
+// scanSome collects what matches among the next count keys, of a part only if there is one. A database may hold
 // few keys among many of others, so it goes on through what is empty, but not for
 // ever: others wait.
-func (c *call) scanSome(cursor uint64, count int, filter *scanFilter) (next uint64, _ store.Status) {
+func (c *call) scanSome(cursor uint64, count int, filter *scanFilter, part *scanPart) (next uint64, _ store.Status) {
 	list, seen := &c.scratch.list, 0
-	list.reset()
-	if n, _ := c.srv.store.Count(c.db); n == 0 {
-		return 0, store.OK
+	show := func(key []byte, v *store.View) {
+		seen++
+		if filter.matches(key, v) {
+			list.add(key)
+		}
 	}
 	patience := emptyScanned + scanPatience*count
 	if c.conn.account() != nil {
@@ -86,14 +97,13 @@ func (c *call) scanSome(cursor uint64, count int, filter *scanFilter) (next uint
 	}
 	for looked := 0; ; patience -= scanBuckets + count {
 		var st store.Status
-		cursor, st = c.ss.Scan(c.db, cursor, count, func(key []byte, v *store.View) {
-			seen++
-			if filter.matches(key, v) {
-				list.add(key)
-			}
-		})
+		if part == nil {
+			cursor, st = c.ss.Scan(c.db, cursor, count, show)
+		} else {
+			cursor, st = c.ss.ScanOn(c.db, part.First, part.Last, cursor, count, show)
+		}
 		looked += scanBuckets + count
-		if st != store.OK || cursor == 0 || seen >= count || patience <= 0 {
+		if st != store.OK || part.over(cursor) || !part.whole() && (seen >= count || patience <= 0) {
 			c.owe(looked / keysStep)
 			return cursor, st
 		}
@@ -253,6 +263,7 @@ func randomkey(c *call) verdict {
 	return done
 }
 
+// dbsize does not wait for what is still arriving, as SCAN does: who watches how many keys there are must not hold up anything.
 func dbsize(c *call) verdict {
 	n, _ := c.srv.store.Count(c.db)
 	return c.int(n)
