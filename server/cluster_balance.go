@@ -12,10 +12,10 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/balance"
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
-	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/background"
 )
 
@@ -80,11 +80,11 @@ func (a *loadAnswer) of(n view.NodeID, b []byte) (balance.Load, error) {
 	return balance.Load{Node: n, Ops: ops, Bytes: float64(a.Bytes), Sizes: sizes, Links: a.Links, Hot: a.Hot}, errors.Join(err, sizesErr)
 }
 
-// sizesBySlot is about how the bytes of a store are spread.
-func sizesBySlot(st *store.Store) []float64 {
+// sizesBySlot is about how the bytes of a node are spread.
+func sizesBySlot(s *migrate.Shelf) ([]float64, error) {
 	sizes := make([]float64, balance.Slots)
-	st.Survey(surveyed, func(p record.Place, bytes int64) { sizes[p.Slot()] += float64(bytes) })
-	return sizes
+	err := s.Survey(surveyed, func(p record.Place, bytes int64) { sizes[p.Slot()] += float64(bytes) })
+	return sizes, err
 }
 
 // answerLoad tells what this node carries.
@@ -93,9 +93,13 @@ func (h *host) answerLoad(_ context.Context, _ *peer.Call) (any, []byte, error) 
 	if err != nil {
 		return loadAnswer{}, nil, nil
 	}
+	sizes, err := sizesBySlot(l.shelf)
+	if err != nil {
+		return loadAnswer{}, nil, nil
+	}
 	r := l.heat.Take()
 	list := appendLoad(nil, r.Ops)
-	return loadAnswer{l.store.Metrics().LiveBytes, r.Links, r.Hot, len(list)}, appendLoad(list, sizesBySlot(l.store)), nil
+	return loadAnswer{l.store.Metrics().LiveBytes, r.Links, r.Hot, len(list)}, appendLoad(list, sizes), nil
 }
 
 // balance keeps the cluster even, in whatever terms this node is the coordinator, for as long as

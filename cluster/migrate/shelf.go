@@ -8,6 +8,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -94,6 +95,16 @@ func (s *Shelf) leave() { s.users.Done() }
 func (s *Shelf) bytesOf(ranges view.Ranges) int64 {
 	_, bytes := s.store.Estimate(Ranges(ranges))
 	return bytes
+}
+
+// Survey is the store's, while that is there: nothing is told of one that is about to be closed.
+func (s *Shelf) Survey(n int, tell func(p record.Place, bytes int64)) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	s.store.Survey(n, tell)
+	return nil
 }
 
 func (s *Shelf) borrow(from *readers) (*reader, error) {
