@@ -171,12 +171,16 @@ func (e *edit) move(m Migration) error {
 	return e.put(keyMigration(m.ID), m)
 }
 
-// CompleteMigration ends a migration whose target this node is: all records are safe in its own log.
+// CompleteMigration ends a migration whose target this node is: all records are safe in its own log. One that was cancelled
+// before is returned instead, for whoever cancelled it was told so.
 func (m *Member) CompleteMigration(ctx context.Context, id uint64, stats MigrationStats) error {
 	return m.change(ctx, func(e *edit) error {
 		mig, err := e.moving(id, m.Node)
 		if err != nil {
 			return err
+		}
+		if mig.Cancel {
+			return fmt.Errorf("migration %d was cancelled: it is to be returned", id)
 		}
 		if mig.Served.IsZero() {
 			mig.Records, mig.Bytes, mig.Served = stats.Records, stats.Bytes, stats.Served

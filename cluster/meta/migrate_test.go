@@ -105,6 +105,7 @@ func TestACancelledMigrationReturnsToItsSource(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	wantError(t, members[1].FailMigration(patience(t), m.ID, "why"), "can be cancelled only")
+	wantError(t, members[1].CompleteMigration(patience(t), m.ID, MigrationStats{}), "was cancelled")
 	ok(t, members[1].Return(patience(t), m.ID, Plan{Cut: 77, Roster: 5}))
 	got := read(t, s)
 	want := map[uint64]Recovery{m.ID: {Node: "n2", Log: members[1].Node.Log, Return: m.ID, Plan: &Plan{Cut: 77, Roster: 5}, Parts: []Part{{Heir: "n1", Ranges: slots(0, 99)}}}}
