@@ -90,15 +90,16 @@ func (g judged) fasterThanRedis(async []steadyRound) verdict {
 func (g judged) tails(async []steadyRound) verdict {
 	return line(async, verdict{Line: "p99.9 of clients meanwhile, to the calm before and after", Wanted: "<= 3x", Paper: "250 → 183 µs"}, func(v *verdict) {
 		// Of all rounds together: the host halts the machine for some milliseconds every second or two, and one halt is
-		// the p99.9 of a short stretch. By rounds the ratio says above all on which side a halt fell.
+		// the p99.9 of a short stretch. By rounds the ratio says above all on which side a halt fell. But one long halt in a
+		// calm is that of all calms, so the median of the rounds has to hold as well.
 		var during, calm []stretch
 		for _, r := range async {
 			during, calm = append(during, r.During), append(calm, r.Calm)
 		}
-		ratio := float64(togetherP999(during...)) / float64(togetherP999(calm...))
-		v.Ours = fmt.Sprintf("%s: %s to %s (by rounds %s, %s)", times(ratio), short(togetherP999(during...)), short(togetherP999(calm...)),
-			times(medianOf(async, steadyRound.tail)), spreadOf(async, steadyRound.tail))
-		v.Holds = holds(ratio <= wantedTail)
+		together, middle := float64(togetherP999(during...))/float64(togetherP999(calm...)), medianOf(async, steadyRound.tail)
+		v.Ours = fmt.Sprintf("%s: %s to %s (by rounds %s, %s)", times(together), short(togetherP999(during...)), short(togetherP999(calm...)),
+			times(middle), spreadOf(async, steadyRound.tail))
+		v.Holds = holds(max(together, middle) <= wantedTail)
 	})
 }
 

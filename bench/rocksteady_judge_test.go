@@ -87,6 +87,14 @@ func TestEachLineOfTheRocksteadyClaimIsJudgedByItsFigure(t *testing.T) {
 				o.Rounds = append(o.Rounds, slow, o.Rounds[0])
 			}, nil,
 		},
+		"a calm with a long halt hides nothing": {
+			func(o *steadyOutcome) {
+				o.Rounds[0].Calm = tailed(time.Second)
+				slow := steadyOf("ostro", "async", 400*ms, 500*ms, 2*ms, 20*ms)
+				slow.During.P999 = 40 * ms
+				o.Rounds = append(o.Rounds, slow, slow)
+			}, map[int]string{lineTail: "NO"},
+		},
 		"two slow rounds of three": {
 			func(o *steadyOutcome) {
 				o.Rounds[0].During.slowest = tailed(31 * ms).slowest
