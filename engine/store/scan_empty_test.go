@@ -9,16 +9,7 @@ import (
 
 // Who has nothing learns nothing, by time or by the disk, of how much others have.
 func TestAScanOfAnEmptyDatabaseLooksAtNobodyElses(t *testing.T) {
-	st, err := store.Open(store.Options{Databases: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	ss := session(t, open(t, store.Options{Databases: 2}))
 	ss.Begin()
 	defer ss.End()
 	put := func(db int, key string) *store.Key {
