@@ -82,12 +82,14 @@ func (t *Task) fetch() error {
 	switch {
 	case !ok || n > binary.LittleEndian.Uint32(area[16:]):
 		return &CallError{Kind: Misused, Function: t.inv.Function, Message: "left a response in memory that it does not have"}
-	case len(t.resp)-t.respStart+len(b) > t.limits.ResponseBytes:
+	case t.tooLong(len(b)):
 		return &CallError{Kind: OverLimit, Function: t.inv.Function, Message: "gave too long a response"}
+	case t.inv.Trial && t.responded()+len(b) > keptBytes:
+		return ErrAbandoned // To copy it takes longer than others may wait.
 	}
 	t.budget -= int64(n / 16)
-	if err := t.respond(b); err != nil {
-		return &CallError{Kind: OverLimit, Function: t.inv.Function, Message: heldTooMuch + err.Error(), Err: err}
+	if e := t.respond(b); e != nil {
+		return e
 	}
 	return nil
 }

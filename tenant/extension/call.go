@@ -83,12 +83,18 @@ func (in *instance) failed(err error) bool {
 
 // conclude applies the writes of a guest that has returned.
 func (t *Task) conclude(code uint32) error {
-	if code == 0 && len(t.changes.Writes) == 0 && len(t.changes.Reads) < 2 {
+	if code == 0 && len(t.changes.Writes) == 0 && len(t.changes.Reads) < 2 && t.moreLen == 0 {
 		return nil
 	}
 	name := t.inv.Function
 	if code != 0 {
 		return &CallError{Kind: Returned, Function: name, Code: int32(code), Message: fmt.Sprintf("returned error code %d", int32(code))}
+	}
+	if e := t.gather(); e != nil {
+		return e
+	}
+	if len(t.changes.Writes) == 0 && len(t.changes.Reads) < 2 {
+		return nil
 	}
 	t.changes.Response = t.resp[t.respStart:]
 	if err := t.inv.Store.Commit(&t.changes); err != nil {

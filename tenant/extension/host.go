@@ -121,44 +121,21 @@ func argsLen(inv *Invocation) int {
 func (t *Task) hostResp(stack []uint64) {
 	t.enter()
 	b := t.bytes(stack[0], stack[1])
-	if len(t.resp)-t.respStart+len(b) > t.limits.ResponseBytes {
+	if t.tooLong(len(b)) {
 		t.over("gave too long a response")
 	}
 	t.spend(int64(len(b) / 16))
-	if len(t.resp)+len(b) > keptBytes {
+	if t.responded()+len(b) > keptBytes {
 		t.spend(int64(len(b) * freshUnits))
 	}
-	if err := t.respond(b); err != nil {
-		t.over(heldTooMuch + err.Error())
+	if e := t.respond(b); e != nil {
+		t.stop(e)
 	}
 	stack[0] = 0
 }
 
 // freshUnits is what a byte of memory costs that nobody has used yet: many times what a copy does.
 const freshUnits = 1
-
-// respond appends to the response. A long one gets four times the room each time, for what append does copies it five times
-// over; and it is copied in pieces, since nobody is stopped in the midst of a copy, and the collector has all wait for that.
-func (t *Task) respond(b []byte) error {
-	if need := len(t.resp) + len(b); need > keptBytes && need > cap(t.resp) {
-		most := t.respStart + t.limits.ResponseBytes
-		room := min(max(4*cap(t.resp), 4*need, 16*keptBytes), max(most, need))
-		if err := t.hold(room); err != nil {
-			return err
-		}
-		more := make([]byte, len(t.resp), room)
-		copyPieces(more, t.resp)
-		t.resp = more
-	}
-	at := len(t.resp)
-	if len(b) <= background.Piece {
-		t.resp = append(t.resp, b...)
-		return nil
-	}
-	t.resp = t.resp[:at+len(b)]
-	copyPieces(t.resp[at:], b)
-	return nil
-}
 
 // hold has the tenant's allowance know, until the call's end, of what the call keeps: so many bytes of a response, what it
 // writes, values that it did not take. Calls that wait in their midst keep all of that.
@@ -180,12 +157,23 @@ const holdStep = 1 << 20
 
 const heldTooMuch = "keeps too much: "
 
-// copyPieces is copy, with moments in it at which it can be interrupted.
-func copyPieces(dst, src []byte) (n int) {
-	for n < len(dst) && n < len(src) {
-		n += copy(dst[n:], src[n:min(n+background.Piece, len(src))])
-	}
+// copyPieces is copy, with moments in it at which others may run.
+func (t *Task) copyPieces(dst, src []byte) (n int) {
+	src = src[:min(len(src), len(dst))]
+	t.inPieces(src, func(piece []byte) { n += copy(dst[n:], piece) })
 	return n
+}
+
+// inPieces has f do something with bytes, of which there may be many, a piece at a time. Others may run between two.
+func (t *Task) inPieces(b []byte, f func(piece []byte)) {
+	for len(b) > background.Piece {
+		f(b[:background.Piece])
+		b = b[background.Piece:]
+		if t.inv.Turns != nil {
+			t.yield(SliceEnd)
+		}
+	}
+	f(b)
 }
 
 func (t *Task) hostYield([]uint64) {
@@ -249,7 +237,7 @@ func (t *Task) random(b []byte) {
 	if t.in.chance == nil {
 		t.in.chance = t.in.pool.chances()
 	}
-	_, _ = t.in.chance.Read(b)
+	t.inPieces(b, func(piece []byte) { _, _ = t.in.chance.Read(piece) })
 }
 
 // hostFail: code, ptr, len.

@@ -22,7 +22,7 @@ func (t *Task) get(table uint32, key, buf []byte) Status {
 	t.payKey(key)
 	if len(t.changes.Writes) > 0 {
 		if w := t.written(table, key); w != nil {
-			return v.set(w, buf)
+			return t.own(w, buf)
 		}
 	}
 	if overlap(key, buf) {
@@ -49,13 +49,14 @@ func (t *Task) payKey(key []byte) {
 	}
 }
 
-// set makes it the value of a write.
-func (v *Value) set(w *Write, buf []byte) Status {
+// own finds the value of the call's own write.
+func (t *Task) own(w *Write, buf []byte) Status {
 	if w.Delete {
 		return Absent
 	}
-	v.Len, v.Whole = len(w.Value), w.Value
-	copyPieces(buf, w.Value)
+	t.value.Len, t.value.Whole = len(w.Value), w.Value
+	t.spend(int64(len(w.Value) / 16))
+	t.copyPieces(buf, w.Value)
 	return OK
 }
 
@@ -92,7 +93,7 @@ func (t *Task) view(b []byte) uint64 {
 	if len(t.views) >= t.limits.Views || t.viewBytes > t.limits.ViewBytes {
 		t.over("holds too many values that it did not take")
 	}
-	if err := t.hold(cap(t.resp)); err != nil {
+	if err := t.hold(t.responded()); err != nil {
 		t.over(heldTooMuch + err.Error())
 	}
 	t.views = append(t.views, b)
@@ -128,7 +129,7 @@ func (t *Task) hostRead(stack []uint64) {
 	}
 	from := t.views[n-1]
 	from = from[min(int(uint32(stack[1])), len(from)):]
-	copied := copyPieces(t.bytes(stack[2], stack[3]), from)
+	copied := t.copyPieces(t.bytes(stack[2], stack[3]), from)
 	t.spend(int64(copied / 16))
 	stack[0] = uint64(copied)
 }

@@ -85,7 +85,7 @@ func (t *Task) mayWrite(table uint32, key []byte, n uint32) Status {
 	if t.wroteSum += len(key) + int(n); t.wroteSum > t.limits.WriteBytes {
 		t.over("wrote too much")
 	}
-	if err := t.hold(cap(t.resp)); err != nil {
+	if err := t.hold(t.responded()); err != nil {
 		t.over(heldTooMuch + err.Error())
 	}
 	t.spend(int64(len(key)+int(n))/16 + 50)
@@ -132,7 +132,7 @@ func (t *Task) hostFill(stack []uint64) {
 		t.misuse("filled a buffer beyond its end")
 	}
 	t.spend(int64(len(from) / 16))
-	copyPieces(b.write.Value[offset:], from)
+	t.copyPieces(b.write.Value[offset:], from)
 	stack[0] = 0
 }
 
@@ -162,7 +162,7 @@ func (t *Task) hostSet(stack []uint64) {
 		return
 	}
 	w := newValue(uint32(stack[0]), key, uint32(len(from)))
-	copyPieces(w.Value, from)
+	t.copyPieces(w.Value, from)
 	w.TTL = t.ttl(stack[5])
 	t.write(w)
 	stack[0] = 0

@@ -66,12 +66,15 @@ type Task struct {
 
 	stack     [3]uint64 // arguments of the entry: which function, fuel, stack; its results: the function's, fuel left
 	budget    int64     // fuel that was not given out in slices yet
+	breath    int64     // what the budget is when the host has done as much as a guest may in a slice
 	granted   int64
 	held      int64 // of granted: what was given out last, so what the guest has at most
 	hostCalls int64
 	argsLen   int
 	resp      []byte
 	respStart int
+	more      []*part // of a long response, what comes behind resp
+	moreLen   int
 	lent      int64 // bytes that the call keeps and the tenant's allowance knows of
 	changes   Changes
 	names     []byte   // keys of reads
@@ -126,6 +129,7 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.granted = min(limits.Slice, t.budget)
 	t.budget -= t.granted
 	t.held = t.granted
+	t.breath = t.budget - limits.Slice
 	t.hostCalls, t.slices, t.cause = 0, 0, nil
 	t.resp, t.respStart = inv.Into, len(inv.Into)
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
@@ -141,6 +145,9 @@ const keptBytes = 64 << 10
 // end forgets what the call left, and keeps small buffers.
 func (t *Task) end() {
 	t.resp, t.inv, t.cause, t.changes.Response = nil, nil, nil, nil
+	if t.moreLen > 0 {
+		t.dropParts()
+	}
 	if t.lent > 0 {
 		t.in.pool.opts.Memory.Release(t.lent)
 		t.lent = 0
@@ -190,18 +197,36 @@ func (t *Task) slice(left int64) int64 {
 	t.budget -= grant
 	t.granted += grant
 	t.held = left + grant
+	t.breath = t.budget - t.limits.Slice
 	return left + grant
 }
 
 func (t *Task) yield(why Reason) {
+	if e := t.giveWay(why); e != nil {
+		t.stop(e)
+	}
+}
+
+// giveWay lets others run, and tells if the call is to end.
+func (t *Task) giveWay(why Reason) *CallError {
 	if t.inv.Turns == nil {
 		if why == SliceEnd {
 			runtime.Gosched()
 		}
-		return
+		return nil
 	}
 	if err := t.inv.Turns.Yield(why); err != nil {
-		t.stop(&CallError{Kind: Killed, Message: "was ended: " + err.Error(), Err: err})
+		return &CallError{Kind: Killed, Function: t.inv.Function, Message: "was ended: " + err.Error(), Err: err}
+	}
+	return nil
+}
+
+// breathe lets others run after the host has worked for the call for as long as a slice takes: a guest that has others do its work
+// uses little fuel itself.
+func (t *Task) breathe() {
+	t.breath = t.budget - t.limits.Slice
+	if t.inv.Turns != nil { // Trials have less time than that.
+		t.yield(SliceEnd)
 	}
 }
 
@@ -235,6 +260,9 @@ func (t *Task) later() {
 func (t *Task) enter() {
 	if t.hostCalls++; t.hostCalls > t.limits.HostCalls {
 		t.over("made too many host calls")
+	}
+	if t.budget < t.breath {
+		t.breathe()
 	}
 }
 

@@ -40,6 +40,15 @@ FN(echo) {
   return 0;
 }
 
+// long: more than anybody copies while others wait, for nothing.
+FN(long) {
+  static u8 much[1 << 20];
+  much[sizeof much - 1] = '.';
+  area.resp = much;
+  area.resp_cap = area.resp_len = sizeof much;
+  return 0;
+}
+
 // lie: about what is where. The argument says how.
 FN(lie) {
   switch (args_room[8 + 4 * 2 + 1]) {

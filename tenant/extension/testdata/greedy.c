@@ -30,3 +30,14 @@ FN(longprefix) {
 FN(nothingfound) {
   for (u64 cursor = 0;;) sink += (u32)scan(0, &cursor, "nobody", 6, big, sizeof big, 0);
 }
+// ownvalue: reads what it has written.
+FN(ownvalue) {
+  set(0, "k", 1, big, sizeof big, 0);
+  for (;;) sink += (u32)get(0, "k", 1, big, sizeof big);
+}
+// oddpieces: answers in pieces of all lengths, each of them another part of the same bytes.
+FN(oddpieces) {
+  for (u32 i = 0; i < sizeof big; i++) big[i] = (u8)(i * 7 + (i >> 8));
+  for (u32 i = 0; i < 60; i++) resp(big + i, i * 7919 % 70001);
+  return 0;
+}
