@@ -36,6 +36,7 @@ type Turn struct {
 const (
 	killed    = 1 << iota // it ends at its next Yield
 	displaced             // its worker was taken away
+	overdue               // its time is over: it is to look at the clock at its next Yield
 )
 
 // storeUses is after how many uses of the store a turn looks at the clock although nobody waits.
@@ -72,7 +73,7 @@ func (t *Turn) Yield(why Reason) error {
 	now := t.s.now()
 	t.charge(now)
 	if now > t.deadline {
-		t.Kill(ErrLate)
+		t.Kill(t.late(now))
 	}
 	if err := t.Err(); err != nil {
 		return err

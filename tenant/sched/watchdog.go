@@ -79,7 +79,7 @@ func (w *worker) look(now, stuck int64) {
 		return
 	}
 	if now > t.deadline {
-		t.Kill(ErrLate)
+		t.flags.Or(overdue)
 	}
 	taken := now-w.beat.Load() > stuck && w.queued.Load() > 0
 	if taken {

@@ -125,7 +125,7 @@ func (w *worker) steal(now int64) *Turn {
 // begin gives the worker, which the caller has, to a turn, which the caller has.
 func (w *worker) begin(t *Turn, now int64) {
 	if now > t.deadline {
-		t.Kill(ErrLate)
+		t.Kill(t.late(now))
 	}
 	t.worker, t.since = w, now
 	w.beat.Store(now)
