@@ -70,15 +70,32 @@ func (in *instance) failed(err error) bool {
 	in.failures++
 	if err == ErrAbandoned {
 		in.abandoned++
-		if !in.reset() {
-			return false
-		}
-		in.resets++
-		return true
+		return in.renew()
 	}
 	in.task.tell()
 	var e *CallError
-	return errors.As(err, &e) && (e.Kind == Returned || e.Kind == NotCommitted)
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Kind {
+	case Returned, NotCommitted:
+		return true
+	case OutOfStack, Broken:
+		return false // Its stack has grown, or nobody knows what it is like.
+	}
+	// To make another takes many times as long, and whoever fails on purpose would have that done for nothing.
+	renewed := false
+	aloud(in.task.inv.Turns, func() { renewed = in.renew() })
+	return renewed
+}
+
+// renew has an instance begin anew whose guest was ended in the middle of a call.
+func (in *instance) renew() bool {
+	if !in.reset() {
+		return false
+	}
+	in.resets++
+	return true
 }
 
 // conclude applies the writes of a guest that has returned.

@@ -61,6 +61,39 @@ func TestATrialThatIsLongerThanItsFuelIsAbandonedAndLeavesNothing(t *testing.T) 
 	}
 }
 
+// To make an instance takes a tenth of a millisecond and more, which a tenant that traps all the time had others wait for.
+func TestAnInstanceWhoseCallWasEndedBeginsAnew(t *testing.T) {
+	s := local.New(nil)
+	for _, c := range []struct {
+		module, fn, how string
+		kind            extension.Kind
+	}{
+		{"work", "transfer", "trap", extension.Trapped},
+		{"work", "transfer", "fail", extension.Failed},
+		{"work", "transfer", "loop", extension.OutOfFuel},
+		{"hostile", "wildpointer", "", extension.Misused},
+		{"hostile", "giantresponse", "", extension.OverLimit},
+	} {
+		p := newPool(t, c.module, extension.PoolOptions{})
+		const calls = 20
+		for range calls {
+			if c.module == "work" {
+				if got := call(t, p, s, "state", "k"); got != u32(1) {
+					t.Fatalf("%s: memory is not as it was at the beginning: %q", c.how, got)
+				}
+			}
+			_, err := p.Call(&extension.Invocation{Function: c.fn, Keys: [][]byte{{'k'}}, Args: [][]byte{[]byte(c.how)}, Store: s, Fuel: 32 << 20})
+			wantKind(t, err, c.kind)
+			if got := valueOf(s, "a"); got != "(absent)" {
+				t.Fatalf("%s left %q", c.how, got)
+			}
+		}
+		if m := p.Metrics(); m.Made > 2 || m.Reset < calls-2 {
+			t.Errorf("%s %s: %+v; the second instance should serve all but the first", c.fn, c.how, m)
+		}
+	}
+}
+
 func TestATrialThatEndsInTimeIsACallLikeAnyOther(t *testing.T) {
 	p := newPool(t, "work", extension.PoolOptions{})
 	s := storeOf(t, "k=v")
