@@ -100,10 +100,10 @@ func tuneCollector(store, machine Size) {
 
 // tuneProcessors makes more processors than network loops, so that a loop never
 // waits for background work to be preempted: threads of low priority keep theirs while they wait for
-// a core, and there may be several, of a migration that goes here and one that goes away, of copies and of cleaning. What an
-// operator set through GOMAXPROCS stays.
+// a core, and there may be several, of a migration that goes here and one that goes away, of copies for others and of one's own, and
+// of cleaning. What an operator set through GOMAXPROCS stays.
 func tuneProcessors(loops int) {
-	const background = 4
+	const background = 5
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), loops+background))
 	}

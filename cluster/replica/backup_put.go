@@ -8,7 +8,6 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/engine/record"
-	"github.com/ostrodb/ostro/internal/background"
 )
 
 func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
@@ -34,7 +33,7 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 		return nil, nil, err
 	}
 	var file *os.File
-	background.InTurn(func(rest func()) {
+	inTurn(q.Patient, func(rest func()) {
 		// Its sum is checked when it is written.
 		if !q.Checked {
 			err = verifyEntries(bytes, q.Log, q.Segment, q.Closing, record.ScanOptions{Between: rest})

@@ -161,6 +161,8 @@ type PutRequest struct {
 	Closing
 	// Checked says that the primary has checked all entries, and that they end so: a copy that has the sum is as good.
 	Checked bool `json:"checked,omitzero"`
+	// Patient says that nobody waits for the copy: what it has is safe elsewhere.
+	Patient bool `json:"patient,omitzero"`
 	// Share is memory of the primary with the bytes. A backup that cannot map it says ErrInvalid.
 	Share  *fabric.Share `json:"share,omitempty"`
 	Roster Roster        `json:"roster"` // Segment is in it

@@ -50,7 +50,7 @@ func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []
 	}
 	for i, c := range some {
 		at := slices.IndexFunc(segs, func(g hlog.SourceSegment) bool { return g.ID == c.id })
-		read := &loaded{p: p, c: c, lent: segs[at].Bytes, loans: &lent}
+		read := &loaded{p: p, c: c, lent: segs[at].Bytes, loans: &lent, patient: true}
 		turns <- struct{}{}
 		all.Go(func() {
 			errs[i] = p.thicken(ctx, c, m, read, false)

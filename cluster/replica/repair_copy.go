@@ -165,6 +165,8 @@ type loaded struct {
 	bytes []byte
 	whole bool // all entries were checked
 
+	patient bool // nobody waits for its copies
+
 	loans *loans      // where memory for backups of this machine comes from, if they are at hand
 	loan  *loan       // where bytes are then
 	doubt atomic.Bool // one of that was not answered: a backup may still read it
@@ -200,7 +202,7 @@ func (l *loaded) load() error {
 		l.loan = l.loans.take()
 	}
 	var sum uint32
-	background.InTurn(func(rest func()) { sum, err = l.check(rest) })
+	inTurn(l.patient, func(rest func()) { sum, err = l.check(rest) })
 	if err != nil {
 		return err
 	}
@@ -213,6 +215,15 @@ func (l *loaded) load() error {
 		err = fmt.Errorf("segment %d is not what it was: its own copy is damaged", c.id)
 	}
 	return err
+}
+
+// inTurn does the work of a copy when it is its turn. One that nobody waits for has what others leave of the cores.
+func inTurn(patient bool, f func(rest func())) {
+	if patient {
+		background.InTurnHumbly(f)
+	} else {
+		background.InTurn(f)
+	}
 }
 
 // check sums up what was read. What others sent, and nobody has looked at since, is checked entry by entry, once for all
@@ -266,7 +277,7 @@ func (p *Primary) putAt(ctx context.Context, read *loaded, node view.NodeID) err
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
-	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: closing, Checked: read.whole, Roster: p.roster()}
+	request := PutRequest{Log: p.source.LogID, Segment: c.id, Closing: closing, Checked: read.whole, Patient: read.patient, Roster: p.roster()}
 	if !request.Roster.Segments.Contains(uint64(c.id)) {
 		return nil // It was dropped meanwhile.
 	}

@@ -27,6 +27,7 @@ type openSegment struct {
 	mu       sync.Mutex
 	counted  atomic.Uint32
 	looked   atomic.Uint32 // as counted, or beyond it in a batch that is not there whole
+	passed   uint32        // the end of the last whole entry up to looked, where the next look begins
 	sum      uint32        // CRC-32C up to counted
 	last     record.BatchID
 	finished bool
@@ -61,7 +62,8 @@ func (g *openSegment) count(w *watermark) (moved, finished bool) {
 	}
 }
 
-// look counts the batches that end at to or before. The caller holds mu.
+// look counts the batches that end at to or before. What it has passed of a batch it does not look at again: one of the cleaner's
+// may be long, and comes in many pieces. The caller holds mu.
 func (g *openSegment) look(w *watermark, to uint32) (moved, finished bool) {
 	if to <= g.looked.Load() {
 		return false, false
@@ -71,14 +73,16 @@ func (g *openSegment) look(w *watermark, to uint32) (moved, finished bool) {
 	// was sealed before that is not the end.
 	finished = to == g.end.Load() && !g.finished
 	g.finished = g.finished || finished
-	found := sealsIn(g.memory[from:sealed], to-from)
-	g.sum = crc32.Update(g.sum, castagnoli, g.memory[from:from+found.end])
-	if found.end > 0 {
-		g.last = found.last
-	}
-	g.counted.Store(from + found.end)
+	found := sealsIn(g.memory[:sealed], g.passed, to)
+	g.passed = found.whole
 	g.looked.Store(to)
-	return w.complete(g.memory[from : from+found.end]), finished
+	if found.end == 0 {
+		return false, finished
+	}
+	whole := g.memory[from:found.end]
+	g.sum, g.last = crc32.Update(g.sum, castagnoli, whole), found.last
+	g.counted.Store(found.end)
+	return w.complete(whole), finished
 }
 
 // closing is what is known of the segment once it is finished.

@@ -95,18 +95,23 @@ func (w *watermark) move() bool {
 
 // seals is what was found in a part of a segment.
 type seals struct {
-	end  uint32 // of the last seal
-	last record.BatchID
+	end   uint32 // of the last seal; 0: there is none
+	last  record.BatchID
+	whole uint32 // the end of the last entry that is there whole
 }
 
-// sealsIn finds the last seal in b that ends within limit. b begins with an entry and
-// ends after a seal.
-func sealsIn(b []byte, limit uint32) (found seals) {
-	for off := uint32(0); off < limit; {
-		p := record.PtrOf(b[off:])
-		off += uint32(p.Length())
-		if p.Type() == record.TypeSeal && off <= limit {
-			found = seals{off, p.Batch()}
+// sealsIn finds the last seal of b that ends within limit, from an entry on. b ends after a seal.
+func sealsIn(b []byte, from, limit uint32) (found seals) {
+	found.whole = from
+	for found.whole < limit {
+		p := record.PtrOf(b[found.whole:])
+		end := found.whole + uint32(p.Length())
+		if end > limit {
+			break
+		}
+		found.whole = end
+		if p.Type() == record.TypeSeal {
+			found.end, found.last = end, p.Batch()
 		}
 	}
 	return found

@@ -29,7 +29,7 @@ func (l *Log) fileSide(s *Segment) error {
 	if err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, err)
 	}
-	background.InTurn(func(rest func()) { err = writeInSteps(file, f.bytes[:s.End()], rest) })
+	background.InTurnHumbly(func(rest func()) { err = writeInSteps(file, f.bytes[:s.End()], rest) })
 	if err == nil {
 		err = file.Sync()
 	}

@@ -3,6 +3,7 @@ package index
 import (
 	"runtime"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -130,9 +131,13 @@ func (t table) awaitMove() {
 }
 
 // relax passes time in a spin loop: a little on the processor, then among
-// goroutines, one of which may be who we wait for.
+// goroutines, one of which may be who we wait for. That one may also be on a thread
+// of low priority that has lost its core to us: so in the end the core is given up.
 func relax(round int) {
-	if round > 128 {
+	switch {
+	case round > 2048:
+		time.Sleep(20 * time.Microsecond)
+	case round > 128:
 		runtime.Gosched()
 	}
 }

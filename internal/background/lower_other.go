@@ -8,6 +8,7 @@ const (
 	niceness = 10
 	modesty  = 5
 	patience = 15
+	humility = 19
 )
 
 func lower(int) {}

@@ -38,8 +38,12 @@ func (p *Pace) Rest() {
 	p.since = time.Now()
 }
 
-// turns has one of each f that runs in turn.
-var turns = make(chan struct{}, max(1, runtime.NumCPU()/4))
+// turns and humbleTurns have one of each f that runs in turn. Who is humble may take long, and nobody else waits for that.
+var (
+	turns       = make(chan struct{}, atOnce)
+	humbleTurns = make(chan struct{}, atOnce)
+	atOnce      = max(1, runtime.NumCPU()/4)
+)
 
 // InTurn runs paced work of milliseconds when it is its turn: many who have some go one after the other. f waits for nobody, as
 // others wait for it.
@@ -49,4 +53,11 @@ func InTurn(f func(rest func())) {
 	var p Pace
 	p.Rest()
 	f(p.Rest)
+}
+
+// InTurnHumbly is InTurn for work that nobody waits for: it goes on while others leave a core idle, and so needs no rests.
+func InTurnHumbly(f func(rest func())) {
+	humbleTurns <- struct{}{}
+	defer func() { <-humbleTurns }()
+	apart(humility, func() { f(func() {}) })
 }

@@ -8,24 +8,45 @@ import (
 )
 
 func TestAFewAtATimeRunInTurn(t *testing.T) {
-	var running, most, ran atomic.Int32
-	var all sync.WaitGroup
-	for range 50 {
-		all.Go(func() {
-			InTurn(func(rest func()) {
-				now := running.Add(1)
-				for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
-				}
-				rest()
-				ran.Add(1)
-				running.Add(-1)
-			})
+	for name, inTurn := range map[string]func(func(rest func())){"paced": InTurn, "humble": InTurnHumbly} {
+		t.Run(name, func(t *testing.T) {
+			var running, most, ran atomic.Int32
+			var all sync.WaitGroup
+			for range 50 {
+				all.Go(func() {
+					inTurn(func(rest func()) {
+						now := running.Add(1)
+						for seen := most.Load(); now > seen && !most.CompareAndSwap(seen, now); seen = most.Load() {
+						}
+						rest()
+						ran.Add(1)
+						running.Add(-1)
+					})
+				})
+			}
+			all.Wait()
+			if ran.Load() != 50 || int(most.Load()) > atOnce {
+				t.Errorf("%d ran, %d at a time; %d may", ran.Load(), most.Load(), atOnce)
+			}
 		})
 	}
-	all.Wait()
-	if ran.Load() != 50 || int(most.Load()) > cap(turns) {
-		t.Errorf("%d ran, %d at a time; %d may", ran.Load(), most.Load(), cap(turns))
+}
+
+func TestPacedWorkDoesNotWaitForThoseWhoAreHumble(t *testing.T) {
+	over, begun := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	for range atOnce {
+		all.Go(func() {
+			InTurnHumbly(func(func()) {
+				begun <- struct{}{}
+				<-over
+			})
+		})
+		<-begun
 	}
+	InTurn(func(func()) {})
+	close(over)
+	all.Wait()
 }
 
 func TestWhatHasNotWorkedForLongDoesNotRest(t *testing.T) {
