@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,24 +83,41 @@ func (g *group) add(place record.Place, arg []byte) {
 	g.args = append(g.args, arg)
 }
 
-// together sends the group as one piece, which is split where owners differ.
+// together sends the group in few pieces, which are split where owners differ.
 func (c *Client) together(ctx context.Context, code wire.Code, table int, g *group) *Pending[[]Value] {
 	g.outcome = &Pending[[]Value]{ctx: ctx}
 	if len(g.places) == 0 {
 		g.outcome.complete(g.values, nil)
 		return g.outcome
 	}
-	g.left = 1
+	pieces := g.pieces(code)
+	g.left = len(pieces)
+	c.stats.operations.Add(1)
+	for _, p := range pieces {
+		cl := c.pieceCall(code, table, p, time.Now())
+		if err := c.submit(ctx, cl, true); err != nil {
+			cl.end(nil, err)
+		}
+	}
+	return g.outcome
+}
+
+// readTogether is how many keys one piece of a multi-get has: between two of them a server has time for others.
+const readTogether = 1024
+
+// pieces are what is sent at first: all keys together, unless they are many and only read.
+func (g *group) pieces(code wire.Code) (pieces []*piece) {
 	all := make([]int, len(g.places))
 	for i := range all {
 		all[i] = i
 	}
-	cl := c.pieceCall(code, table, &piece{g, all}, time.Now())
-	c.stats.operations.Add(1)
-	if err := c.submit(ctx, cl, true); err != nil {
-		cl.end(nil, err)
+	if code != wire.OpMultiGet {
+		return []*piece{{g, all}}
 	}
-	return g.outcome
+	for keys := range slices.Chunk(all, readTogether) {
+		pieces = append(pieces, &piece{g, keys})
+	}
+	return pieces
 }
 
 func (c *Client) pieceCall(code wire.Code, table int, p *piece, began time.Time) *call {

@@ -98,6 +98,7 @@ const Operator = "default"
 const (
 	MaxValueBytes = 16 << 20 // of a value
 	MaxReplyBytes = 32 << 20 // of an answer, or of a transaction's
+	MaxKeys       = 4096     // of what is one step: a command on many keys, a transaction
 )
 
 // MaxDatabases is how many databases a tenant can have.

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
@@ -68,7 +70,7 @@ func (d *devCluster) missing(ctx context.Context, s *meta.Store) (string, error)
 	return "", nil
 }
 
-// answersPing tells whether a node serves Redis clients.
+// answersPing tells whether a node serves Redis clients: who asks for a password does, too.
 func answersPing(addr string) bool {
 	c, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
@@ -79,7 +81,7 @@ func answersPing(addr string) bool {
 	if _, err := c.Write([]byte("PING\r\n")); err != nil {
 		return false
 	}
-	b := make([]byte, 5)
-	n, err := c.Read(b)
-	return err == nil && string(b[:n]) == "+PONG"
+	b := make([]byte, len("-NOAUTH"))
+	n, err := io.ReadFull(c, b)
+	return err == nil && (strings.HasPrefix(string(b[:n]), "+PONG") || string(b[:n]) == "-NOAUTH")
 }

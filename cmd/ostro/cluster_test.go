@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,6 +200,30 @@ func TestSettingsOfNodesAreCheckedBeforeTheyStart(t *testing.T) {
 		_, err := ostro(t, append([]string{"cluster", "dev", "--dir", filepath.Join(t.TempDir(), "c")}, strings.Fields(args)...)...)
 		if exitCode(err) != exitUsage || !strings.Contains(said(err), want) {
 			t.Errorf("%s: exit %d, said %q, want %q", args, exitCode(err), said(err), want)
+		}
+	}
+}
+
+func TestANodeThatAsksForAPasswordServes(t *testing.T) {
+	for answer, serves := range map[string]bool{
+		"+PONG\r\n": true, "-NOAUTH Authentication required.\r\n": true, "-CLUSTERDOWN no lease\r\n": false, "": false,
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if c, err := l.Accept(); err == nil {
+				_, _ = c.Read(make([]byte, len("PING\r\n")))
+				_, _ = c.Write([]byte(answer))
+				c.Close()
+			}
+		}()
+		if got := answersPing(l.Addr().String()); got != serves {
+			t.Errorf("%q: %v", answer, got)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,6 +93,9 @@ a server, or in its cluster: its version, and what its functions have used since
 	return cmd
 }
 
+// isMeant tells that an export which is no function of the module's is used all the same: see docs/function-abi.md.
+func isMeant(export string) bool { return export == "ostro_first" }
+
 func printModule(cmd *cobra.Command, a *extension.Description, limits extension.Limits) {
 	out := cmd.OutOrStdout()
 	m := a.Metering
@@ -103,8 +107,8 @@ func printModule(cmd *cobra.Command, a *extension.Description, limits extension.
 	}
 	list("functions", a.Functions)
 	list("imports", a.Imports)
-	if len(a.Exports) > 0 {
-		list("ignored", a.Exports)
+	if ignored := slices.DeleteFunc(slices.Clone(a.Exports), isMeant); len(ignored) > 0 {
+		list("ignored", ignored)
 	}
 	fmt.Fprintf(out, "%-12s %d KiB at first, up to %d KiB\n", "memory", a.MemoryPages*64, limits.Module.MemoryPages*64)
 	fmt.Fprintf(out, "%-12s %d bytes, %d with metering; %d functions, %d of them recursive\n", "code", m.BytesBefore, m.BytesAfter, m.Functions, m.Recursive)

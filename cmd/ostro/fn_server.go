@@ -2,9 +2,11 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -58,7 +60,10 @@ func askOnce(t target, args ...string) (string, error) {
 	if err == nil {
 		err = reply.Err()
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "", fmt.Errorf("no server answers at %s: start one, or say with -h and -p where it is", &t)
+	case err != nil:
 		return "", errors.New(strings.TrimPrefix(err.Error(), "ERR "))
 	}
 	return string(reply.Str), nil

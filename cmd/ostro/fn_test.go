@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,5 +114,29 @@ func TestFnSaysWhatIsMissing(t *testing.T) {
 	broken := dataFile(t, `{"key": "a", "value": "b"}`, `{"kex": 1}`)
 	if _, err := ostro(t, "fn", "run", workModule, "--fn", "get", "--key", "a", "--data", broken); err == nil || !strings.Contains(said(err), "line 2: ") {
 		t.Errorf("said %q", said(err))
+	}
+}
+
+func TestFnDescribeCallsNothingIgnoredThatIsUsed(t *testing.T) {
+	out, err := ostro(t, "fn", "describe", "../../examples/functions/rank.wasm")
+	if err != nil || strings.Contains(out, "ostro_first") {
+		t.Errorf("%s, %v", out, err)
+	}
+}
+
+func TestCommandsThatFindNoServerSayWhatToDo(t *testing.T) {
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(nobody.Addr().String())
+	if err := nobody.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{{"tenant", "list"}, {"fn", "list"}, {"fn", "install", workModule}} {
+		_, err := ostro(t, append(words, "-p", port)...)
+		if want := "no server answers at 127.0.0.1:" + port + ": start one, or say with -h and -p where it is"; said(err) != want {
+			t.Errorf("%v says %q", words, said(err))
+		}
 	}
 }

@@ -101,7 +101,7 @@ func (l *Log) Adopt(f Found, inFrame bool) (*Segment, error) {
 // is read, and scanned for damage, only if it is to be in memory; the others'
 // records are checked one by one when they are fetched.
 func (l *Log) AdoptKnown(f Found, inMemory bool, sum Summary) (*Segment, error) {
-	s := &Segment{ID: f.ID, file: f.file, batch: sum.Batch, created: sum.Created, horizon: sum.Horizon, table: sum.Table, mixed: sum.Mixed, expiry: sum.Expiry, known: true, synced: true}
+	s := &Segment{ID: f.ID, file: f.file, batch: sum.Batch, created: sum.Created, horizon: sum.Horizon, table: sum.Table, mixed: sum.Mixed, tables: sum.tables(), expiry: sum.Expiry, known: true, synced: true}
 	s.closed.Store(true)
 	s.end.Store(uint32(f.file.Size()))
 	s.Tombstones.Store(sum.Tombstones)

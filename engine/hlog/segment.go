@@ -52,8 +52,9 @@ type Segment struct {
 	created    int64
 	table      record.TableID // of all its records, unless mixed; see noteTables
 	mixed      bool
-	expiry     int64 // when the last of its records expires; 0 if none does, or once that was noticed
-	known      bool  // these three are
+	tables     *TableSet // of its records; nil as long as nobody has looked
+	expiry     int64     // when the last of its records expires; 0 if none does, or once that was noticed
+	known      bool      // these four are
 	doomed     atomic.Bool
 	start      uint64 // its head's position at its first byte
 	head       *Head

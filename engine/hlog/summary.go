@@ -9,7 +9,8 @@ type Summary struct {
 	Dead       int64            `json:"dead"`
 	Tombstones int64            `json:"tombstones,omitempty"`
 	Table      record.TableID   `json:"table"`
-	Mixed      bool             `json:"mixed,omitempty"` // it has records of several tables, or some that expire
+	Mixed      bool             `json:"mixed,omitempty"`  // it has records of several tables, or some that expire
+	Tables     *TableSet        `json:"tables,omitempty"` // if it is mixed, and this is known
 	Horizon    record.SegmentID `json:"horizon"`
 	Created    int64            `json:"created"`
 	Expiry     int64            `json:"expiry,omitempty"` // when the last of those that expire does
@@ -23,6 +24,9 @@ func (l *Log) Summarize(s *Segment) Summary {
 	}
 	l.mu.Lock()
 	sum.Table, sum.Mixed, sum.Expiry = s.table, s.mixed, s.expiry
+	if s.mixed {
+		sum.Tables = s.tables
+	}
 	l.mu.Unlock()
 	return sum
 }
@@ -38,9 +42,13 @@ func (l *Log) noteTables(s *Segment) {
 		return
 	}
 	first, mixed, table, expiry := true, false, record.TableID(0), int64(0)
+	tables := new(TableSet)
 	for _, p := range record.Entries(bytes) {
 		if p.Type() != record.TypePut && p.Type() != record.TypeCompletion {
 			continue
+		}
+		if first || p.Table() != table {
+			tables.add(p.Table())
 		}
 		if first {
 			first, table = false, p.Table()
@@ -50,7 +58,36 @@ func (l *Log) noteTables(s *Segment) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s.table, s.mixed, s.expiry, s.known = table, mixed, expiry, true
+	s.table, s.mixed, s.tables, s.expiry, s.known = table, mixed, tables, expiry, true
+}
+
+// TableSet is which tables a segment may have records of: a bit for all those whose numbers end alike. Databases have
+// numbers one after the other, so it is exact for the first thousand of them. It never changes.
+type TableSet [tableBits / 64]uint64
+
+const tableBits = 1024
+
+func (t *TableSet) add(id record.TableID) { t[id%tableBits/64] |= 1 << (id % 64) }
+
+func (t *TableSet) has(id record.TableID) bool { return t[id%tableBits/64]>>(id%64)&1 != 0 }
+
+// tables are those of the summary; nil if they are not known.
+func (sum *Summary) tables() *TableSet {
+	if sum.Mixed {
+		return sum.Tables
+	}
+	only := new(TableSet)
+	only.add(sum.Table)
+	return only
+}
+
+// MayHold tells whether the record at a, which is cold, may be one of a table. Otherwise who looks for those of the
+// table need not read it. The caller holds a guard in which it found a.
+func (l *Log) MayHold(a record.Address, id record.TableID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.bySlot[a.Slot()]
+	return s == nil || s.tables == nil || s.tables.has(id)
 }
 
 // Expired tells once whether s has records that expire and all of them have by

@@ -34,7 +34,7 @@ func (st *Store) SendAll(ctx context.Context, owners []Owner) error {
 func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
 	for next := uint64(0); ; {
 		key, from, st := ss.RandomKeyFrom(db, next, dst)
-		if next = from; next == 0 {
+		if next = from; next == 0 || st == Cold {
 			return key, st
 		}
 	}

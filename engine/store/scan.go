@@ -63,11 +63,20 @@ func (ss *Session) scan(db int, r Range, cursor uint64, count int, f func(key []
 			cursor = ss.st.ix.StepRange(r.First, r.Last, cursor, 1, visit)
 		}
 		buckets++
+		if len(ss.cold) >= scanReads {
+			return cursor, st // The rest is read when this is there: reads of others stand behind these.
+		}
 		if cursor == 0 || on && index.Passed(cursor) > r.Last || seen >= count || buckets >= 16+count {
 			return cursor, st
 		}
 	}
 }
+
+// scanReads is about how many cold records a scan has read at a time.
+const scanReads = 64
+
+// Wanted is how many cold records the operations of this round, Cold so far, have to read.
+func (ss *Session) Wanted() int { return len(ss.cold) }
 
 // Looked counts the records that scans of the session have looked at, whichever database they are of.
 func (ss *Session) Looked() int { return ss.looked }
@@ -89,6 +98,9 @@ func (ss *Session) visit(t *table, pr *index.Probe) (View, []byte, Status) {
 	}
 	p, ok := ss.entry(a)
 	if !ok {
+		if !ss.st.log.MayHold(a, t.id) {
+			return View{}, nil, NotFound // It is somebody else's, and on a disk: nobody waits for that.
+		}
 		ss.want(a)
 		return View{}, nil, Cold
 	}
@@ -103,12 +115,14 @@ func (ss *Session) visit(t *table, pr *index.Probe) (View, []byte, Status) {
 	return v, key, OK
 }
 
-// randomTries is how many random entries are looked at before a search.
-const randomTries = 64
+const (
+	randomTries = 64 // random entries that are looked at before a search
+	randomReads = 16 // and cold ones that are read
+)
 
 // RandomKeyFrom appends a random key of the database to dst, in steps: a database may be small among large ones, and to find
 // one of its keys takes long.
-// next is not 0 if nothing was found yet, for the next call; the first one's is 0.
+// next is not 0 if nothing was found yet, for the next call, also if that is to wait for what is Cold; the first one's is 0.
 func (ss *Session) RandomKeyFrom(db int, cursor uint64, dst []byte) (key []byte, next uint64, st Status) {
 	t := ss.st.tables.of(db)
 	if keys, _ := t.sum(); keys == 0 {
@@ -117,23 +131,42 @@ func (ss *Session) RandomKeyFrom(db int, cursor uint64, dst []byte) (key []byte,
 		}
 		return dst, 0, NotFound
 	}
-	cold := false
+	if cursor == 0 {
+		if key, st := ss.randomKey(t, dst); st != NotFound {
+			return key, 0, st
+		}
+	}
+	return ss.firstKey(db, cursor, dst)
+}
+
+// randomKey looks at random entries, and at those that were read for it: others would be chosen now, so it is Cold once.
+func (ss *Session) randomKey(t *table, dst []byte) ([]byte, Status) {
+	cold := 0
 	for range randomTries {
 		var pr index.Probe
-		if !ss.st.ix.Random(rand.Uint64(), &pr) {
+		if !ss.st.ix.Random(rand.Uint64(), &pr) || cold == randomReads {
 			break
 		}
 		switch _, key, st := ss.visit(t, &pr); st {
 		case OK:
-			return append(dst, key...), 0, OK
+			return append(dst, key...), OK
 		case Cold:
-			cold = true
+			cold++
 		}
 	}
-	if cold {
-		return dst, 0, Cold
+	if cold > 0 && len(ss.stash) == 0 {
+		return dst, Cold
 	}
-	return ss.firstKey(db, cursor, dst)
+	ss.cold = ss.cold[:len(ss.cold)-cold]
+	for _, got := range ss.stash {
+		if p := record.PtrOf(got.bytes); p.Table() == t.id && p.Type() == record.TypePut {
+			k := Key{record.PlaceOf(t.id, p.Key()), t.id, p.Key(), t}
+			if _, st := ss.Get(&k); st == OK {
+				return append(dst, k.Bytes...), OK
+			}
+		}
+	}
+	return dst, NotFound
 }
 
 // firstKeySteps is how often a step of firstKey scans, some buckets each.
@@ -149,8 +182,10 @@ func (ss *Session) firstKey(db int, cursor uint64, dst []byte) (key []byte, next
 			}
 		})
 		switch {
-		case found || st == Cold:
-			return dst, 0, st
+		case found:
+			return dst, 0, OK
+		case st != OK:
+			return dst, cursor, st
 		case next == 0:
 			return dst, 0, NotFound
 		}

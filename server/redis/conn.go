@@ -85,7 +85,8 @@ type multiState struct {
 	active bool // between MULTI and EXEC or DISCARD
 	dirty  bool // a command could not be queued: EXEC aborts
 	queue  []queued
-	bytes  int // that it takes, about
+	bytes  int   // that it takes, about
+	steps  int64 // keys of its commands, one for those without
 	watch  []watched
 	keys   map[watchedKey]struct{} // of watch, once they are many
 }

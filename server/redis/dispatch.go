@@ -204,12 +204,14 @@ func (l *loop) enqueueMulti(c *conn, cmd *command, args [][]byte) {
 	for _, a := range args {
 		total += len(a)
 	}
-	if c.multi.bytes += total + queuedBytes; c.multi.bytes > tenantQueueBytes && c.account() != nil {
+	c.multi.bytes += total + queuedBytes
+	c.multi.steps += cmd.cost(args)
+	if refusal := c.queueRefusal(); refusal != "" {
 		c.multi.dirty = true
 		clear(c.multi.queue)
 		c.multi.queue = c.multi.queue[:0]
-		c.out.Error(errQueueBytes)
-		l.tally.refused(cmd, errQueueBytes)
+		c.out.Error(refusal)
+		l.tally.refused(cmd, refusal)
 		return
 	}
 	bytes := make([]byte, 0, total)

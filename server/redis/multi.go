@@ -28,7 +28,7 @@ func discard(c *call) verdict {
 // endMulti forgets the transaction and everything watched.
 func (cn *conn) endMulti() {
 	m := &cn.multi
-	m.active, m.dirty, m.bytes = false, false, 0
+	m.active, m.dirty, m.bytes, m.steps = false, false, 0, 0
 	clear(m.queue)
 	m.queue = m.queue[:0]
 	cn.unwatch()

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"strconv"
 
@@ -107,20 +108,23 @@ func joinSum(replies [][]byte) []byte {
 	return append(strconv.AppendInt([]byte{':'}, sum, 10), '\r', '\n')
 }
 
-// joinElements makes one array of several.
+// joinElements makes one array of several. What is none has no elements.
 func joinElements(replies [][]byte) []byte {
-	n := 0
-	var all resp.Writer
+	n := int64(0)
+	var all []byte
 	for _, r := range replies {
-		elems, _ := resp.Elements(r)
-		n += len(elems)
-		for _, e := range elems {
-			all.Raw(e)
+		header, elements, _ := bytes.Cut(r, []byte("\r\n"))
+		if !bytes.HasPrefix(header, []byte{'*'}) {
+			continue
+		}
+		if has, ok := parseInt(header[1:]); ok && has > 0 {
+			n += has
+			all = append(all, elements...)
 		}
 	}
 	var w resp.Writer
-	w.Array(n)
-	w.Raw(all.Bytes())
+	w.Array(int(n))
+	w.Raw(all)
 	return w.Bytes()
 }
 

@@ -9,6 +9,8 @@ type resumption struct {
 	keys keysProgress
 	exec execProgress
 
+	pieces piecesProgress
+
 	errand *errand     // under way, or done and not answered
 	task   *calls.Task // a function that did not end at once
 }

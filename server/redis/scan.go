@@ -103,6 +103,9 @@ func (c *call) scanSome(cursor uint64, count int, filter *scanFilter, part *scan
 			cursor, st = c.ss.ScanOn(c.db, part.First, part.Last, cursor, count, show)
 		}
 		looked += scanBuckets + count
+		if st == store.Cold {
+			c.owe(c.ss.Wanted()) // Each record that is read for it is an operation, as it is for GET.
+		}
 		if st != store.OK || part.over(cursor) || !part.whole() && (seen >= count || patience <= 0) {
 			c.owe(looked / keysStep)
 			return cursor, st
@@ -201,6 +204,7 @@ func (c *call) walk(from, to record.Place, most int, add func(l *keyList, key []
 		case st == store.Cold:
 			p.found.n = kept
 			p.found.encoded.Truncate(keptBytes)
+			c.owe(c.ss.Wanted())
 			return nil, cold
 		case st != store.OK:
 			*p = keysProgress{}
@@ -243,18 +247,20 @@ func randomkey(c *call) verdict {
 	}
 	for range randomTries {
 		key, next, st := c.ss.RandomKeyFrom(c.db, p.cursor, c.scratch.value[:0])
-		if p.under = next != 0; p.under {
-			p.cursor = next
+		p.under, p.cursor = next != 0, next
+		switch {
+		case p.under && st == store.NotFound:
 			c.owe(1)
 			return c.resumeNext()
-		}
-		switch {
 		case st == store.OK && c.owns(key):
 			c.out.Bulk(key)
 			return done
 		case st == store.NotFound:
 			c.out.Null()
 			return done
+		case st == store.Cold:
+			c.owe(c.ss.Wanted())
+			return cold
 		case st != store.OK:
 			return c.stopped(st)
 		}

@@ -26,6 +26,8 @@ const (
 	errSources     = "ERR the strings are too many or too long for one command of a tenant: use fewer at a time"
 	errTenantValue = "ERR string exceeds maximum allowed size of a tenant's strings, 16 MiB: divide it"
 	errQueueBytes  = "ERR the transaction of a tenant is longer than 64 MiB: divide it"
+	errQueueKeys   = "ERR the transaction of a tenant has at most 4096 keys, and as many commands: divide it"
+	errManyKeys    = "ERR a tenant's command that is one step has at most 4096 keys: divide it"
 	errWatches     = "ERR a tenant watches at most 10000 keys at a time: use fewer"
 )
 
@@ -48,6 +50,19 @@ func (c *conn) bounded(setting *atomic.Int64, most int64) int64 {
 		return setting.Load()
 	}
 	return min(setting.Load(), most)
+}
+
+// queueRefusal tells why a tenant cannot have a transaction as large as that; "" if it can.
+func (c *conn) queueRefusal() string {
+	switch m := &c.multi; {
+	case c.account() == nil:
+		return ""
+	case m.bytes > tenantQueueBytes:
+		return errQueueBytes
+	case m.steps > tenant.MaxKeys:
+		return errQueueKeys
+	}
+	return ""
 }
 
 // oweReply charges for a long reply.

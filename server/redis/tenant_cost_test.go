@@ -189,6 +189,18 @@ func TestWhatOneCommandOfATenantTakesIsBounded(t *testing.T) {
 	}
 	says(t, anna, "ERR a tenant watches at most", watch...)
 	says(t, operator, "OK", watch...)
+	many := []string{"mset"}
+	for i := range tenant.MaxKeys + 1 {
+		many = append(many, fmt.Sprint("m", i), "v")
+	}
+	says(t, anna, "OK", many[:1+2*tenant.MaxKeys]...)
+	says(t, anna, "ERR a tenant's command that is one step has at most 4096 keys: divide it", many...)
+	says(t, operator, "OK", many...)
+	says(t, anna, "OK", "multi")
+	says(t, anna, "QUEUED", many[:1+2*tenant.MaxKeys]...)
+	says(t, anna, "ERR the transaction of a tenant has at most 4096 keys", "ping")
+	says(t, anna, "EXECABORT", "exec")
+	converse(t, anna, [][2]string{{"MULTI", "+OK"}, {"PING", "+QUEUED"}, {"EXEC", "*1 +PONG"}}...)
 	short := strings.Repeat("ab", 1000)
 	says(t, anna, "OK", "mset", "a", short, "b", short)
 	says(t, anna, short, "lcs", "a", "b")

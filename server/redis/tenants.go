@@ -82,8 +82,11 @@ func (l *loop) charge(c *conn, cmd *command, args [][]byte, size int) string {
 	case paid:
 		return ""
 	}
-	grows := cmd.flags&flagDenyOOM != 0
-	err := c.purse.Spend(cmd.cost(args), l.now*1e6)
+	grows, keys := cmd.flags&flagDenyOOM != 0, cmd.cost(args)
+	if grows && keys > tenant.MaxKeys {
+		return errManyKeys // Others go on in pieces: see inPieces.
+	}
+	err := c.purse.Spend(keys, l.now*1e6)
 	if err == nil && grows {
 		err = a.Room()
 	}

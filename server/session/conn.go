@@ -118,7 +118,7 @@ func (c *conn) greet() error {
 	_ = c.net.SetReadDeadline(time.Time{})
 	o := &c.srv.opts
 	b := wire.AppendWelcome(nil, &wire.Welcome{
-		Version: wire.Version, MaxFrame: uint32(o.MaxFrameBytes), MaxOps: uint32(o.MaxOps),
+		Version: wire.Version, MaxFrame: uint32(c.maxFrame()), MaxOps: uint32(c.maxOps()),
 		LeaseMillis: uint32(c.srv.st.Options().KeepResults.Milliseconds()), FirstTable: c.first, Node: []byte(o.Node),
 	})
 	_, err = c.net.Write(wire.AppendMap(b, c.srv.gate.Routing().Map))
@@ -161,7 +161,7 @@ func (c *conn) turn() error {
 	if c.closed.Load() {
 		return net.ErrClosed
 	}
-	_, _, n, need, err := wire.Next(c.in[c.start:], c.srv.opts.MaxFrameBytes)
+	_, _, n, need, err := wire.Next(c.in[c.start:], c.maxFrame())
 	switch {
 	case err != nil:
 		return err
@@ -175,7 +175,7 @@ func (c *conn) turn() error {
 func (c *conn) breathe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for (c.waiting > c.srv.opts.MaxOps || c.unsent > unsentBytes) && !c.closed.Load() {
+	for (c.waiting > c.maxOps() || c.unsent > unsentBytes) && !c.closed.Load() {
 		c.relaxed.Wait()
 	}
 }

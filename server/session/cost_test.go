@@ -65,6 +65,55 @@ func TestAnOperationOnManyKeysIsAsMany(t *testing.T) {
 	}
 }
 
+func TestAnOperationOfATenantHasSoManyKeysAndABatchSoManyOperations(t *testing.T) {
+	_, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}})
+	anna := asTenant(t, addr, "anna")
+	for n, want := range map[int]wire.Status{tenant.MaxKeys: wire.OK, tenant.MaxKeys + 1: wire.TooLarge} {
+		var gets, puts []byte
+		for i := range n {
+			gets = wire.AppendKey(gets, fmt.Append(nil, i))
+			puts = wire.AppendPut(puts, &wire.Put{Key: fmt.Append(nil, i)})
+		}
+		for _, op := range []wire.Op{{Code: wire.OpMultiGet, Arg: gets}, {Code: wire.OpMultiPut, Arg: puts}} {
+			if res, err := tell(anna, wire.Batch{}, op); err != nil || res.Status != want {
+				t.Errorf("%s of %d keys: %s %.60q, %v", op.Code, n, res.Status, res.Value, err)
+			}
+		}
+	}
+	keys := make([][]byte, 3*tenant.MaxKeys)
+	for i := range keys {
+		keys[i] = fmt.Append(nil, i)
+	}
+	values, err := member(t, addr, "anna").MultiGet(t.Context(), 0, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range values {
+		if there := v.Err == nil; there != (i < tenant.MaxKeys) {
+			t.Fatalf("of many keys at once number %d is read as %v", i, v.Err)
+		}
+	}
+	pings := make([]wire.Op, 8193)
+	for i := range pings {
+		pings[i].Code = wire.OpPing
+	}
+	if _, err := anna.Write(frameOf(1, pings...)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		kind, body, err := readRaw(anna)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind == wire.TypeGoodbye {
+			if bye, err := wire.DecodeGoodbye(body); err != nil || !strings.Contains(bye.Text, "send several") {
+				t.Errorf("a batch of too many operations: %v, %v", bye, err)
+			}
+			break
+		}
+	}
+}
+
 // A table that is small among others' is scanned in pages that may be empty, each of them short.
 func TestAScanOfASmallTableIsManyShortPages(t *testing.T) {
 	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {}})

@@ -93,7 +93,7 @@ func (w *worker) publish() {
 func (w *worker) execute(c *conn, out *buffer) error {
 	c.site.Expect()
 	for len(out.b) < sliceBytes {
-		t, body, n, _, err := wire.Next(c.in[c.start:], c.srv.opts.MaxFrameBytes)
+		t, body, n, _, err := wire.Next(c.in[c.start:], c.maxFrame())
 		if err != nil || n == 0 {
 			return err
 		}
@@ -123,6 +123,9 @@ func (w *worker) batch(c *conn, out *buffer, body []byte) error {
 	if !w.accepts(view.ViewID(ops.View)) {
 		w.reject(out, &ops.Batch)
 		return nil
+	}
+	if c.purse.Account() != nil && ops.Count > tenantOps {
+		return &wire.Goodbye{Reason: wire.ReasonTooMany, Text: manyOpsText}
 	}
 	w.tally.batches++
 	ops.Client = c.writer(ops.Client)

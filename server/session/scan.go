@@ -66,6 +66,9 @@ func (w *worker) page(op *wire.Op, s *wire.Scan) (uint64, store.Status) {
 		if st == store.Cold && shown > 0 {
 			return cursor, store.OK
 		}
+		if st == store.Cold {
+			w.owe(int64(w.sess.Wanted())) // Each record that is read for it is an operation, as in a get.
+		}
 		if st != store.OK {
 			return 0, st
 		}

@@ -84,7 +84,27 @@ func (c *conn) writer(client uint64) uint64 {
 	return c.known
 }
 
-const deletedText = "the tenant was deleted"
+const (
+	deletedText  = "the tenant was deleted"
+	manyKeysText = "an operation of a tenant has at most 4096 keys: divide it"
+	manyOpsText  = "a batch of a tenant has at most 8192 operations: send several"
+
+	tenantOps        = 8192     // of a batch, as a round executes all of it
+	tenantFrameBytes = 64 << 20 // of which a write has half
+)
+
+// maxOps is how many operations may be unanswered, and in a batch; maxFrame how long a frame may be.
+func (c *conn) maxOps() int { return c.bounded(c.srv.opts.MaxOps, tenantOps) }
+
+func (c *conn) maxFrame() int { return c.bounded(c.srv.opts.MaxFrameBytes, tenantFrameBytes) }
+
+// bounded is an option, or what a tenant may have of it.
+func (c *conn) bounded(option, most int) int {
+	if c.purse.Account() == nil {
+		return option
+	}
+	return min(option, most)
+}
 
 // charge pays for the first n operations of the window, and tells how many of them a tenant may
 // begin now. The others are refused.
@@ -100,15 +120,19 @@ func (w *worker) charge(n int) (paid int, err error) {
 	now := int64(time.Since(w.srv.began))
 	for paid < n {
 		op, k := &w.ops[paid], &w.keys[paid]
-		switch err := c.purse.Spend(cost(op), now); {
+		keys := cost(op)
+		if keys > tenant.MaxKeys {
+			w.refuse(op, wire.TooLarge, manyKeysText)
+			n = w.without(paid, n)
+			continue
+		}
+		switch err := c.purse.Spend(keys, now); {
 		case err == nil:
 			paid++
 			continue
 		case tooMany(err):
 			if w.refuseNew(op, k, err) { // Those behind it have their own chance.
-				n--
-				copy(w.ops[paid:n], w.ops[paid+1:n+1])
-				copy(w.keys[paid:n], w.keys[paid+1:n+1])
+				n = w.without(paid, n)
 			} else {
 				paid++
 			}
@@ -120,6 +144,13 @@ func (w *worker) charge(n int) (paid int, err error) {
 	}
 	c.purse.Settle()
 	return paid, nil
+}
+
+// without takes operation i out of the n of the window, and tells how many are left.
+func (w *worker) without(i, n int) int {
+	copy(w.ops[i:n], w.ops[i+1:n])
+	copy(w.keys[i:n], w.keys[i+1:n])
+	return n - 1
 }
 
 // tooMany tells that an operation is more than there ever is at once.

@@ -158,7 +158,7 @@ func (p *Page) put(e *Entry, replace bool) error {
 			continue
 		}
 		if both := common(e.Functions, other.Functions); len(both) > 0 {
-			return fmt.Errorf("function %s is in module %s already: rename it, or delete that module", strings.Join(both, ", "), name)
+			return fmt.Errorf("module %s has functions of these names already: %s; rename those that are new, or delete that module", name, strings.Join(both, ", "))
 		}
 	}
 	if p.Modules = maps.Clone(p.Modules); p.Modules == nil {

@@ -34,7 +34,7 @@ func TestWhatCannotBeInstalledIsRefusedWithAReasonAndChangesNothing(t *testing.T
 		"nothing":            {Package{"a", nil}, "refused"},
 		"half of a module":   {Package{"a", good[:len(good)/2]}, "refused"},
 		"no functions":       {Package{"a", librarytest.Module("x")}, "exports no function"},
-		"another's function": {Package{"a", librarytest.Module("x", "hello")}, "function hello is in module good"},
+		"another's function": {Package{"a", librarytest.Module("x", "hello")}, "module good has functions of these names already: hello"},
 		"no name":            {Package{"", good}, "no name"},
 		"a name with spaces": {Package{"a b", good}, "no name"},
 		"a path":             {Package{"../a", good}, "no name"},
