@@ -326,13 +326,18 @@ func (l *life) close(ctx context.Context, save bool) (err error) {
 func (l *life) closeOnce(ctx context.Context, save bool) error {
 	l.cancel(errStopped)
 	var errs []error
+	if l.functions != nil {
+		l.functions.Halt()
+	}
+	clients, cancel := forClients(ctx)
+	defer cancel()
 	if l.redis != nil {
-		if err := l.redis.Shutdown(ctx); err != nil {
+		if err := l.redis.Shutdown(clients); err != nil {
 			l.log.Warn("clients were cut off", "err", err)
 		}
 	}
 	if l.native != nil {
-		if err := l.native.Shutdown(ctx); err != nil {
+		if err := l.native.Shutdown(clients); err != nil {
 			l.log.Warn("native clients were cut off", "err", err)
 		}
 	}

@@ -66,3 +66,6 @@ func (n *Node) end() {
 		_ = n.admin.Close(ctx)
 	}
 }
+
+// ForClients is the part of a stop that clients have.
+var ForClients = forClients

@@ -253,7 +253,7 @@ func (n *Node) Failure() error {
 func (n *Node) requestShutdown() { n.shutdownOnce.Do(func() { close(n.shutdown) }) }
 
 // Stop ends the node in good order: clients get the replies of what they have
-// sent, then the store flushes and closes. When ctx ends first, Stop returns
+// sent, for half of the time that ctx leaves, then the store flushes and closes. When ctx ends first, Stop returns
 // and the rest is left to the end of the process; what was acknowledged is safe
 // in any case, as far as the durability says.
 func (n *Node) Stop(ctx context.Context) error {
@@ -267,15 +267,20 @@ func (n *Node) close(ctx context.Context) error {
 	}
 	var errs []error
 	closeStore := (*store.Store).Close
+	if functions := n.functions.Load(); functions != nil {
+		functions.Halt()
+	}
+	clients, cancel := forClients(ctx)
+	defer cancel()
 	if front := n.redis.Load(); front != nil {
 		if !front.ShutdownSaves() {
 			closeStore = (*store.Store).CloseUnsaved
 		}
-		if err := front.Shutdown(ctx); err != nil {
+		if err := front.Shutdown(clients); err != nil {
 			n.log.Warn("clients were cut off", "err", err)
 		}
 	}
-	n.stopNative(ctx)
+	n.stopNative(clients)
 	if functions := n.functions.Load(); functions != nil {
 		functions.Close()
 	}
@@ -298,6 +303,16 @@ func (n *Node) closeCluster(ctx context.Context) error {
 		err = errors.Join(err, n.admin.Close(ctx))
 	}
 	return err
+}
+
+// forClients is the part of a stop in which clients get what they have asked for. Who has no answer then is cut off, and the
+// other half of the time is the store's: whatever a client waits for, what was acknowledged is kept.
+func forClients(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, bounded := ctx.Deadline()
+	if !bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/2)
 }
 
 // within waits for f no longer than ctx lasts.

@@ -13,12 +13,13 @@ import (
 )
 
 // queue is what has to be compiled, a tenant's turn after the other's: who has many modules, or large
-// ones, delays others by one of them.
+// ones, delays others by one of them. Of a tenant one is compiled at a time.
 type queue struct {
 	mu     sync.Mutex
 	filled sync.Cond
-	order  []*Shelf
+	order  []*Shelf // that have some wanted, and none taken
 	wanted map[*Shelf][]*edition
+	taken  map[*Shelf]bool
 	closed bool
 }
 
@@ -26,7 +27,7 @@ var errClosed = errors.New("the server stops")
 
 func (q *queue) init() {
 	q.filled.L = &q.mu
-	q.wanted = map[*Shelf][]*edition{}
+	q.wanted, q.taken = map[*Shelf][]*edition{}, map[*Shelf]bool{}
 }
 
 // add reports false once the queue is closed.
@@ -37,15 +38,19 @@ func (q *queue) add(e *edition) bool {
 		return false
 	}
 	s := e.shelf
-	if len(q.wanted[s]) == 0 {
-		q.order = append(q.order, s)
-	}
 	q.wanted[s] = append(q.wanted[s], e)
-	q.filled.Signal()
+	if len(q.wanted[s]) == 1 && !q.taken[s] {
+		q.line(s)
+	}
 	return true
 }
 
-// next waits for an edition; nil: the queue is closed and empty.
+func (q *queue) line(s *Shelf) {
+	q.order = append(q.order, s)
+	q.filled.Signal()
+}
+
+// next waits for an edition, and done must follow; nil: the queue is closed and empty.
 func (q *queue) next() *edition {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -58,13 +63,23 @@ func (q *queue) next() *edition {
 	s := q.order[0]
 	q.order = q.order[1:]
 	e := q.wanted[s][0]
+	q.taken[s] = true
 	if rest := q.wanted[s][1:]; len(rest) > 0 {
 		q.wanted[s] = rest
-		q.order = append(q.order, s)
 	} else {
 		delete(q.wanted, s)
 	}
 	return e
+}
+
+// done says that the edition of the shelf's that was taken is compiled: it may have its next turn.
+func (q *queue) done(s *Shelf) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.taken, s)
+	if len(q.wanted[s]) > 0 {
+		q.line(s)
+	}
 }
 
 func (q *queue) close() {
@@ -88,23 +103,44 @@ func (l *Library) queueOf(e *edition) *queue {
 
 func (l *Library) compileLoop(q *queue) {
 	for e := q.next(); e != nil; e = q.next() {
-		if l.ctx.Err() != nil {
+		switch {
+		case l.ctx.Err() != nil:
 			e.ready(nil, errClosed)
-			continue
-		}
-		if e.warm.Load() != nil { // Whoever installed it has brought it.
+			q.done(e.shelf)
+		case e.warm.Load() != nil: // Whoever installed it has brought it.
 			e.ready(nil, nil)
-			continue
+			q.done(e.shelf)
+		default:
+			l.compileNext(q, e)
 		}
-		w, err := l.load(e)
-		if e.ready(w, err) {
-			l.warm.add(e)
-		} else if w != nil {
-			l.warm.bury(nil, w)
-		}
-		if err != nil {
-			l.log.Warn("a function cannot be made ready", "tenant", e.shelf.tenant, "module", e.entry.Name, "version", e.entry.Version, "error", err)
-		}
+	}
+}
+
+// compileNext has an edition compiled, and returns when it is the next one's turn.
+func (l *Library) compileNext(q *queue, e *edition) {
+	c := l.begin(func() (*warm, error) { return l.load(e) })
+	next := make(chan struct{})
+	go func() {
+		l.attend(c, func() { close(next) })
+		q.done(e.shelf)
+	}()
+	go l.deliver(c, e)
+	select {
+	case <-next:
+	case <-l.ctx.Done():
+	}
+}
+
+// deliver gives an edition what was made for it.
+func (l *Library) deliver(c *compilation, e *edition) {
+	w, err := c.wait(l.ctx)
+	if e.ready(w, err) {
+		l.warm.add(e)
+	} else if w != nil {
+		l.warm.bury(nil, w)
+	}
+	if err != nil && l.ctx.Err() == nil {
+		l.log.Warn("a function cannot be made ready", "tenant", e.shelf.tenant, "module", e.entry.Name, "version", e.entry.Version, "error", err)
 	}
 }
 
@@ -132,6 +168,9 @@ func (l *Library) warmNow(s *Shelf, code []byte) (*warm, error) {
 	module, err := l.compile(code)
 	if err != nil {
 		return nil, err
+	}
+	if l.ctx.Err() != nil { // Who would account for its memory may be gone.
+		return nil, errors.Join(errClosed, module.Close(context.Background()))
 	}
 	var opts extension.PoolOptions
 	if l.opts.Pool != nil {
@@ -174,10 +213,11 @@ func (l *Library) engine() (*extension.Runtime, error) {
 	return l.runtime, l.runtimeErr
 }
 
-// closeRuntime ends what runs functions, unless one still does: then the end of the process does.
+// closeRuntime ends what runs and compiles functions, unless one still is: then the end of the process does.
 func (l *Library) closeRuntime() {
-	if !l.warm.close() {
-		l.log.Warn("functions still run: they end with the process")
+	idle := l.warm.close()
+	if compiling := l.running.close(); !idle || compiling > 0 {
+		l.log.Warn("functions still run, or are compiled: they end with the process", "compiled", compiling)
 		return
 	}
 	l.runtimeOnce.Do(func() { l.runtimeErr = errClosed })

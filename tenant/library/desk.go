@@ -2,6 +2,7 @@ package library
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -60,6 +61,9 @@ func (d *desk) enter(ctx context.Context, s *Shelf) error {
 		d.waiting = slices.Delete(d.waiting, i, i+1)
 	} else {
 		d.pass(time.Now()) // It was its turn at the same moment.
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errClosed) {
+		return cause
 	}
 	return fmt.Errorf("too much is installed at the same time: try again (%w)", ctx.Err())
 }

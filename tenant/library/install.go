@@ -98,24 +98,12 @@ func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) (
 
 // check compiles a module, and tells what there is to know about it. A tenant has one compiled at a time, and all
 // together no more than there are compilers, and as many large ones: who installs much, or what is hard to compile, waits
-// for others, and others for one of its modules at most.
+// for others, and others for one of its modules at most, no longer than compilePatience.
 func (s *Shelf) check(ctx context.Context, p Package) (Entry, *warm, error) {
 	if err := CheckName(p.Name); err != nil {
 		return Entry{}, nil, err
 	}
-	if err := s.own.enter(ctx, s); err != nil {
-		return Entry{}, nil, err
-	}
-	defer s.own.leave(s, 0)
-	d := s.lib.deskOf(len(p.Code))
-	if err := d.enter(ctx, s); err != nil {
-		return Entry{}, nil, err
-	}
-	began := time.Now()
-	defer func() { d.leave(s, time.Since(began)) }()
-	var w *warm
-	var err error
-	background.Quietly(func() { w, err = s.lib.warmNow(s, p.Code) })
+	w, err := s.compileInTurn(ctx, p.Code)
 	if err != nil {
 		return Entry{}, nil, err
 	}
@@ -123,6 +111,38 @@ func (s *Shelf) check(ctx context.Context, p Package) (Entry, *warm, error) {
 		Name: p.Name, Version: 1, Sum: SumOf(p.Code), Bytes: int64(len(p.Code)),
 		Functions: w.module.About().Functions, Installed: time.Now().UTC(),
 	}, w, nil
+}
+
+// compileInTurn waits for the tenant's turn, and for the compiler as long as ctx lasts and the server does not stop.
+func (s *Shelf) compileInTurn(ctx context.Context, code []byte) (*warm, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.lib.ctx, func() { cancel(errClosed) })()
+	if err := s.own.enter(ctx, s); err != nil {
+		return nil, err
+	}
+	d := s.lib.deskOf(len(code))
+	if err := d.enter(ctx, s); err != nil {
+		s.own.leave(s, 0)
+		return nil, err
+	}
+	began := time.Now()
+	c := s.lib.begin(func() (w *warm, err error) {
+		background.Quietly(func() { w, err = s.lib.warmNow(s, code) })
+		return w, err
+	})
+	go func() {
+		s.lib.attend(c, func() {
+			d.leave(s, time.Since(began))
+			began = time.Now()
+		})
+		s.own.leave(s, time.Since(began))
+	}()
+	w, err := c.wait(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("the module was not compiled in time: try again, or split its largest functions (%w)", err)
+	}
+	return w, err
 }
 
 // deskOf is where a module of a size is compiled: small ones wait for no large one.

@@ -76,12 +76,13 @@ type Library struct {
 	slowly    queue // modules whose compilation is quiet, and may take long
 	desk      desk  // of installations
 	large     desk  // of those that may take long
+	running   running
 	warm      warmSet
 	logged    atomic.Int64 // bytes that logs hold
 	tick      atomic.Int64 // seconds since the start, about
 
 	ctx  context.Context
-	stop context.CancelFunc
+	stop context.CancelCauseFunc // its cause is errClosed
 	done sync.WaitGroup
 
 	closed sync.Once
@@ -106,11 +107,12 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	l.compiling.init()
 	l.slowly.init()
 	l.warm.init()
+	l.running.init()
 	pages, asOf, err := opts.Book.Read(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the installed functions: %w", err)
 	}
-	l.ctx, l.stop = context.WithCancel(context.Background())
+	l.ctx, l.stop = context.WithCancelCause(context.Background())
 	l.take(pages, asOf)
 	l.done.Go(func() { opts.Book.Follow(l.ctx, l.take) })
 	l.done.Go(l.keep)
@@ -125,12 +127,18 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	return l, nil
 }
 
-// Close ends the library when no call begins any more.
+// Halt is the beginning of the end: who installs, or waits for a function to be compiled, hears that the server stops, for
+// that may take longer than a stop. Calls of what is compiled go on.
+func (l *Library) Halt() {
+	l.stop(errClosed)
+	l.compiling.close()
+	l.slowly.close()
+}
+
+// Close ends the library when no call begins any more. It waits for no compiler.
 func (l *Library) Close() {
 	l.closed.Do(func() {
-		l.stop()
-		l.compiling.close()
-		l.slowly.close()
+		l.Halt()
 		l.done.Wait()
 		l.closeRuntime()
 	})
