@@ -156,7 +156,9 @@ func (b *balancer) look(ctx context.Context, s *meta.Snapshot) {
 		return
 	}
 	for _, m := range plan.Moves {
-		made, err := b.meta.Migrate(ctx, meta.MigrationRequest{Source: m.From, Target: m.To, Ranges: m.Ranges, By: meta.ByBalancer, Why: "balancer: " + m.Why})
+		made, err := b.meta.Migrate(ctx, meta.MigrationRequest{
+			Source: m.From, Target: m.To, Ranges: m.Ranges, Options: meta.MigrationOptions{Sample: true}, By: meta.ByBalancer, Why: "balancer: " + m.Why,
+		})
 		if err != nil {
 			b.log.Warn("the balancer could not move a range", "why", err, "from", m.From, "to", m.To)
 			return

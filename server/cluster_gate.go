@@ -36,7 +36,7 @@ type gate struct {
 	expected view.Ranges            // of another's: operations wait rather than be sent there
 	awaited  view.Ranges            // as it was shown
 	withheld map[uint64]view.Ranges // own, by migration: operations wait, for others are about to have them
-	sample   *store.Sample
+	samples  store.Samples
 	changed  chan struct{}
 	watchers map[*watcher]bool
 }
@@ -131,11 +131,21 @@ func (g *gate) withhold(migration uint64, ranges view.Ranges) {
 // unwithhold takes withhold back.
 func (g *gate) unwithhold(migration uint64) { g.change(func() { delete(g.withheld, migration) }) }
 
-// note has front doors note the keys that they use; nil ends that.
-func (g *gate) note(s *store.Sample) {
+// note has front doors note the keys that they use. Who is told ends that.
+func (g *gate) note(s *store.Sample) (end func()) {
+	g.sampled(func() { g.samples = append(slices.Clone(g.samples), s) })
+	return func() {
+		g.sampled(func() {
+			g.samples = slices.DeleteFunc(slices.Clone(g.samples), func(one *store.Sample) bool { return one == s })
+		})
+	}
+}
+
+// sampled changes samples. Front doors may hold those that were.
+func (g *gate) sampled(change func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sample = s
+	change()
 	g.route(g.seen)
 }
 
@@ -152,7 +162,7 @@ func (g *gate) publish(s *meta.Snapshot) {
 // route tells the front doors. The caller holds mu.
 func (g *gate) route(s *meta.Snapshot) {
 	native := nativeRouting(g.self, s, g.shown)
-	native.Sample = g.sample
+	native.Samples = g.samples
 	native.Follow(g.native.Load())
 	g.native.Store(native)
 	own := s.Map.Ranges(g.self)
@@ -161,7 +171,7 @@ func (g *gate) route(s *meta.Snapshot) {
 	}
 	g.own.Store(&own)
 	g.redis.Store(redisRouting(g.self, s, redis.RoutingState{
-		Epoch: uint64(s.Revision), Recovering: g.shown, Expected: g.expected, Sample: g.sample, Copies: copies(g.self, s),
+		Epoch: uint64(s.Revision), Recovering: g.shown, Expected: g.expected, Samples: g.samples, Copies: copies(g.self, s),
 	}))
 	g.notify()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -102,10 +103,10 @@ func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID, b
 		return err
 	}
 	sample := store.NewSample(migrate.Ranges(s.Migrations[id].Ranges), sampleKeys)
-	l.gate.note(sample)
+	end := l.gate.note(sample)
 	background.Pause(ctx, sampleFor)
-	l.gate.note(nil)
-	l.yields.keep(id, sample.Keys())
+	end()
+	l.yields.keep(id, sample.Keys(), l.cache.Snapshot())
 	return nil
 }
 
@@ -187,24 +188,27 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 type yields struct {
 	mu   sync.RWMutex // quiet goroutines only read
 	done map[migrate.ID]bool
-	last migrate.ID // that was sampled
-	keys []store.ArrivingKey
+	keys map[migrate.ID][]store.ArrivingKey // that were sampled
 }
 
-// keep keeps a migration's sample, in the place of another's.
-func (y *yields) keep(id migrate.ID, keys []store.ArrivingKey) {
+// keep keeps a migration's sample, and forgets those of migrations that are over.
+func (y *yields) keep(id migrate.ID, keys []store.ArrivingKey, s *meta.Snapshot) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.last, y.keys = id, keys
+	if y.keys == nil {
+		y.keys = map[migrate.ID][]store.ArrivingKey{}
+	}
+	maps.DeleteFunc(y.keys, func(other migrate.ID, _ []store.ArrivingKey) bool {
+		m, known := s.Migrations[other]
+		return !known || m.Stage.Ended()
+	})
+	y.keys[id] = keys
 }
 
 func (y *yields) kept(id migrate.ID) []store.ArrivingKey {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	if y.last != id {
-		return nil
-	}
-	return y.keys
+	y.mu.RLock()
+	defer y.mu.RUnlock()
+	return y.keys[id]
 }
 
 func (y *yields) has(id migrate.ID) bool {

@@ -201,9 +201,16 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 	}
 }
 
-// sendKeys sends the entries of keys in parts of an answer. Those that are not in memory are left out: operations wait meanwhile,
-// and would wait for a disk.
-func (s *Shelf) sendKeys(c *peer.Call, list []store.ArrivingKey) error {
+// What goes with a yielding, and how much of one key: operations wait for all of it. Whose value is larger is asked for when it is
+// needed, and only those who need it wait.
+const (
+	sampleBytes = 1 << 20
+	sampleEntry = 16 << 10
+)
+
+// sendKeys sends the entries of keys in parts. Those that are large or not in memory are left out: operations wait meanwhile,
+// and would wait for them, or for a disk.
+func (s *Shelf) sendKeys(list []store.ArrivingKey, send func(part []byte) error) error {
 	if len(list) == 0 {
 		return nil
 	}
@@ -213,9 +220,15 @@ func (s *Shelf) sendKeys(c *peer.Call, list []store.ArrivingKey) error {
 	}
 	defer s.giveBack(r, &s.urgent)
 	var part []byte
+	taken := 0
+	take := func(entry []byte) {
+		if len(entry) <= sampleEntry && taken+len(entry) <= sampleBytes {
+			part, taken = append(part, entry...), taken+len(entry)
+		}
+	}
 	for at, more := (store.PullCursor{}), true; more; {
 		r.ss.Begin()
-		next, st := r.ss.PullKeys(list, at, partBytes, func(entry []byte) { part = append(part, entry...) })
+		next, st := r.ss.PullSmallKeys(list, at, partBytes, take)
 		r.ss.End()
 		switch st {
 		case store.OK:
@@ -228,7 +241,7 @@ func (s *Shelf) sendKeys(c *peer.Call, list []store.ArrivingKey) error {
 		}
 		at = next
 		if len(part) >= partBytes || !more && len(part) > 0 {
-			if err := c.Send(yielded{}, part); err != nil {
+			if err := send(part); err != nil {
 				return err
 			}
 			part = part[:0]

@@ -84,7 +84,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
 		return nil, nil, err
 	}
-	if err := shelf.sendKeys(c, s.origin.Sampled(m.ID)); err != nil {
+	if err := shelf.sendKeys(s.origin.Sampled(m.ID), func(part []byte) error { return c.Send(yielded{}, part) }); err != nil {
 		return nil, nil, err
 	}
 	y := yielded{Ceiling: shelf.store.Ceiling()}

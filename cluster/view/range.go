@@ -77,8 +77,13 @@ func (r Range) slotRuns() (runs []Range) {
 // String returns both ends as 16 hexadecimal digits.
 func (r Range) String() string { return fmt.Sprintf("%016x-%016x", uint64(r.First), uint64(r.Last)) }
 
-// MarshalText is String.
-func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+// MarshalText is String. What nobody could read is not written either.
+func (r Range) MarshalText() ([]byte, error) {
+	if r.First > r.Last {
+		return nil, fmt.Errorf("%q is no range: it ends before it begins", r)
+	}
+	return []byte(r.String()), nil
+}
 
 // UnmarshalText reads what MarshalText wrote, and nothing else.
 func (r *Range) UnmarshalText(text []byte) error {

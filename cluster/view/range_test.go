@@ -180,6 +180,14 @@ func TestWhatIsNoRangeIsRefused(t *testing.T) {
 	}
 }
 
+// One of them in the metadata, and nobody could read those.
+func TestWhatCouldNotBeReadIsNotWritten(t *testing.T) {
+	backwards := Range{First: 2, Last: 1}
+	if text, err := json.Marshal(Ranges{backwards}); err == nil {
+		t.Errorf("%s was written", text)
+	}
+}
+
 func TestFractionsAreSharesOfTheSpace(t *testing.T) {
 	for _, c := range []struct {
 		r    Range

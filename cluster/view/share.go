@@ -5,8 +5,11 @@ import "github.com/ostrodb/ostro/engine/record"
 // Share is about a fraction of the set, above 0 and up to 1, from its end on. It is cut where a slot
 // begins if one begins near enough, so that Redis Cluster clients can follow, else within a slot.
 func (s Ranges) Share(fraction float64) Ranges {
-	if fraction >= 1 {
+	switch {
+	case fraction >= 1:
 		return s
+	case !(fraction > 0): // Nor is it a number, perhaps.
+		return nil
 	}
 	wanted, pieces := s.Fraction()*fraction, s.AtSlots()
 	var taken []Range

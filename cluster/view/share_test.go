@@ -33,6 +33,14 @@ func TestAShareIsAboutItsFractionAndPartOfTheSet(t *testing.T) {
 	}
 }
 
+func TestNoPartOfASetIsNothing(t *testing.T) {
+	for _, fraction := range []float64{0, -1, math.NaN(), math.Inf(-1)} {
+		if got := view.RangesOf(view.SlotsRange(0, 9999)).Share(fraction); got != nil {
+			t.Errorf("%g of a set is %s", fraction, got)
+		}
+	}
+}
+
 func TestAShareIsCutWhereASlotBegins(t *testing.T) {
 	half := view.RangesOf(view.SlotsRange(0, 9999)).Share(0.5)
 	if want := view.RangesOf(view.SlotsRange(5000, 9999)); !half.Equal(want) {

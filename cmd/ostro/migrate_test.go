@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -97,6 +98,7 @@ func TestWhatToMoveIsSaidInOneOfThreeWays(t *testing.T) {
 		{whatToMove{slots: "1", fraction: 0.5}, "in one way"},
 		{whatToMove{fraction: 1.5}, "up to 1, not 1.5"},
 		{whatToMove{fraction: -1}, "up to 1, not -1"},
+		{whatToMove{fraction: math.NaN(), share: true}, "up to 1, not NaN"},
 		{whatToMove{slots: "16384"}, "they go from 0 to 16383"},
 		{whatToMove{slots: "9-3"}, "ends before it begins"},
 		{whatToMove{slots: "all"}, "is no slot"},

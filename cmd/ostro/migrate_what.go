@@ -29,7 +29,7 @@ func (w whatToMove) check() error {
 		return usagef("say what to move with one of --slots 0-99,200, --range 40-4f, --fraction 0.5")
 	case given > 1:
 		return usagef("say what to move in one way: --slots, --range or --fraction")
-	case w.share && w.fraction == 0, w.fraction < 0, w.fraction > 1:
+	case (w.share || w.fraction != 0) && !(w.fraction > 0 && w.fraction <= 1):
 		return usagef("--fraction is a part of what the source owns: above 0, up to 1, not %g", w.fraction)
 	}
 	_, err := w.of(nil)

@@ -140,7 +140,8 @@ type pullGiver struct {
 	known bool           // that
 	refer func(Indirection)
 	since record.SegmentID
-	ahead int // buckets whose cold records are read at once
+	ahead int  // buckets whose cold records are read at once
+	small bool // large values are left out
 }
 
 // bucket gives bucket b of those gathered, from a cursor that stands at it.
@@ -289,6 +290,12 @@ func (ss *Session) PullKeys(keys []ArrivingKey, from PullCursor, maxBytes int, e
 	return g.each(keys, from, g.key)
 }
 
+// PullSmallKeys is PullKeys without large values, those of several pieces. It makes an entry of each key at most.
+func (ss *Session) PullSmallKeys(keys []ArrivingKey, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
+	g := pullGiver{ss: ss, left: maxBytes, emit: emit, small: true}
+	return g.each(keys, from, g.key)
+}
+
 // each gives keys one after the other from a cursor on, as many as there is room for. one gives a key from some piece
 // on, and returns the piece to go on with, or 0.
 func (g *pullGiver) each(keys []ArrivingKey, from PullCursor, one func(k *ArrivingKey, piece uint64) (uint64, Status)) (PullCursor, Status) {
@@ -318,6 +325,8 @@ func (g *pullGiver) key(k *ArrivingKey, piece uint64) (next uint64, st Status) {
 	case st != OK:
 		return piece, st
 	case g.ss.expired(p):
+		return 0, OK
+	case p.Chunked() && g.small:
 		return 0, OK
 	case p.Chunked():
 		return g.large(&pullItem{at: pr.Address(), p: p}, piece)

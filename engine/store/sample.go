@@ -21,6 +21,16 @@ type sampleName struct {
 	key   string
 }
 
+// Samples are those that are taken at the same time.
+type Samples []*Sample
+
+// Note notes that a key is used, in each.
+func (all Samples) Note(k *Key) {
+	for _, s := range all {
+		s.Note(k)
+	}
+}
+
 // NewSample makes a sample of up to so many keys of some ranges.
 func NewSample(ranges []Range, most int) *Sample {
 	return &Sample{ranges: ranges, most: most, keys: map[sampleName]ArrivingKey{}}

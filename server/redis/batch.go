@@ -46,9 +46,7 @@ func (l *loop) enbatch(c *conn, cmd *command, args [][]byte, pos, size int) bool
 	b := &l.batch
 	l.sess.Name(&b.keys[b.n], c.db, args[1])
 	if l.routing != nil {
-		if sample := l.routing.change.Sample; sample != nil {
-			sample.Note(&b.keys[b.n])
-		}
+		l.routing.change.Samples.Note(&b.keys[b.n])
 		if !l.routing.Serves(b.keys[b.n].Place) || !l.lease.alive || c.asking || c.net.flying {
 			return l.single(c, cmd, args, pos, size)
 		}

@@ -99,9 +99,7 @@ func (s *routeSearch) key(key []byte) {
 		return
 	}
 	k := s.ss.Key(s.db, key)
-	if sample := s.r.change.Sample; sample != nil {
-		sample.Note(&k)
-	}
+	s.r.change.Samples.Note(&k)
 	slot := int(k.Place.Slot())
 	if s.keys > 0 && slot != s.slot {
 		s.ruling, s.text = refuse, errCrossSlot

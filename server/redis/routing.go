@@ -42,7 +42,7 @@ type RoutingState struct {
 	// gives it to another, who may still name this one. Commands on it wait, too, instead of going back and forth.
 	Expected view.Ranges
 	// Sample, if not nil, notes keys that commands use.
-	Sample *store.Sample
+	Samples store.Samples
 	// Exporting ranges are this node's in the map; keys that have gone already are
 	// to be asked for at the other node (ASK).
 	Exporting []Migration

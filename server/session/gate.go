@@ -40,7 +40,7 @@ type Routing struct {
 	// on them wait; all others go on.
 	Arriving view.Ranges
 	// Sample, if not nil, notes keys that operations use.
-	Sample *store.Sample
+	Samples store.Samples
 	// Map is what clients are told. The node's own view in it is View.
 	Map *wire.Map
 }

@@ -171,7 +171,7 @@ func (w *worker) look32(ops *wire.Ops) (n int, err error) {
 // as batches, everything else with its records brought near.
 func (w *worker) run32(n int) {
 	w.tally.operations += int64(n)
-	if sample := w.routing.Sample; sample != nil {
+	for _, sample := range w.routing.Samples {
 		for i := range n {
 			sample.Note(&w.keys[i])
 		}
