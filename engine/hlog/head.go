@@ -107,11 +107,7 @@ func (h *Head) room(n int) (record.Address, []byte) {
 // the log.
 func (h *Head) Keep(n int) {
 	if h.log.opts.Logged {
-		for done := 0; done < n; {
-			p := record.At(h.base, h.off+uint32(done))
-			h.chain.Add(p)
-			done += p.Length()
-		}
+		h.chain.AddAll(record.At(h.base, h.off), n)
 	}
 	h.off += uint32(n)
 	if invariant.Enabled {

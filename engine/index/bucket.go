@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/fence"
 	"github.com/ostrodb/ostro/internal/invariant"
 )
 
@@ -80,7 +81,7 @@ func (b bucket) fill(i int, p record.Place, word uint64) {
 		invariant.Check(b.load(i) == 0, "an entry of the index is overwritten by one for place %x", uint64(p))
 	}
 	b.setTag(i, tag(p))
-	atomic.StoreUint64(b.word(i), word)
+	fence.Publish(b.word(i), word)
 }
 
 // entry reads word i together with its tag: the word and the known top 32

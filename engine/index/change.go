@@ -83,25 +83,49 @@ func (ix *Index) insert(pr *Probe, word uint64) Result {
 }
 
 func (ix *Index) tryInsert(pr *Probe, word uint64) Result {
-	m := pr.meta
-	if m&metaLocked != 0 || !atomic.CompareAndSwapUint32(pr.primary.meta(), m, m|metaLocked) {
-		pr.awaitUnlock()
+	if !ix.Hold(pr) {
 		return Retry
 	}
-	link, ok := pr.put(word)
+	ok := pr.put(word)
+	pr.primary.storeMeta(pr.meta)
 	if !ok {
-		pr.primary.storeMeta(m)
 		return Crowded
 	}
-	pr.primary.storeMeta(link<<linkShift | (m+1)&sequenceMask)
 	ix.counts.add(pr, 1)
 	return Inserted
 }
 
-// put finds an empty word in the chain that the caller has locked, fills it, and
-// returns the primary bucket's link; not ok if there is no room.
-func (pr *Probe) put(word uint64) (link uint32, ok bool) {
-	link = pr.meta >> linkShift & linkMask
+// Hold begins insertions through several probes that stand in one bucket as pr does, from one StartWith on: nothing was inserted there
+// since, and until Release nobody else inserts. Others spin meanwhile, so what lies in between is short. False: something else
+// happened in the bucket; seek again.
+func (ix *Index) Hold(pr *Probe) bool {
+	m := pr.meta
+	if m&metaLocked != 0 || !atomic.CompareAndSwapUint32(pr.primary.meta(), m, m|metaLocked) {
+		pr.awaitUnlock()
+		return false
+	}
+	return true
+}
+
+// InsertHeld is TryInsert through a probe of the bucket that held holds, which may be itself; false if the index must grow first.
+func (ix *Index) InsertHeld(held, pr *Probe, a record.Address) bool {
+	pr.meta = held.meta
+	ok := pr.put(wordOf(pr.place, a))
+	held.meta = pr.meta
+	return ok
+}
+
+// Release ends what Hold began, after so many insertions.
+func (ix *Index) Release(held *Probe, inserted int) {
+	held.primary.storeMeta(held.meta)
+	if inserted > 0 {
+		ix.counts.add(held, int64(inserted))
+	}
+}
+
+// put finds an empty word in the chain that the caller has locked, and fills it; false if there is no room. The meta of the
+// probe is then what the primary bucket's will be when it is unlocked.
+func (pr *Probe) put(word uint64) bool {
 	pr.at = pr.primary
 	for {
 		if invariant.Enabled {
@@ -110,7 +134,8 @@ func (pr *Probe) put(word uint64) (link uint32, ok bool) {
 		}
 		if i := pr.at.empty(); i >= 0 {
 			pr.fill(i, word)
-			return link, true
+			pr.inserted(pr.meta >> linkShift & linkMask)
+			return true
 		}
 		next := pr.following()
 		if next == 0 {
@@ -121,17 +146,22 @@ func (pr *Probe) put(word uint64) (link uint32, ok bool) {
 	last, first := pr.at, pr.at == pr.primary
 	n := pr.table.extend(int(pr.place&bucketMask), first, pr.table.header().limit)
 	if n == 0 {
-		return link, false
+		return false
 	}
 	// Filled before it is linked, so that who follows the link finds the entry.
 	pr.at = pr.table.overflow(n)
 	pr.fill(0, word)
 	if first {
-		return n, true
+		pr.inserted(n)
+		return true
 	}
 	last.storeMeta(n)
-	return link, true
+	pr.inserted(pr.meta >> linkShift & linkMask)
+	return true
 }
+
+// inserted counts an insertion in the meta of the primary bucket, whose link is given.
+func (pr *Probe) inserted(link uint32) { pr.meta = link<<linkShift | (pr.meta+1)&sequenceMask }
 
 func (pr *Probe) fill(i int, word uint64) {
 	pr.at.fill(i, pr.place, word)

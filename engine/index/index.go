@@ -111,6 +111,17 @@ func (ix *Index) Start(pr *Probe) {
 	pr.open(pr.primary)
 }
 
+// StartWith is Start for a probe that SeekPrefetch has located in the bucket that another one was started in: as of then. So several can
+// be inserted together, see Hold. False: it is another bucket.
+func (ix *Index) StartWith(pr, o *Probe) bool {
+	if pr.primary != o.primary {
+		return false
+	}
+	pr.table, pr.meta = o.table, o.meta
+	pr.open(pr.primary)
+	return true
+}
+
 // relocate is for a bucket found locked: by an insertion, or by a split that may
 // have replaced the sub-table. The directory knows.
 func (ix *Index) relocate(pr *Probe) {

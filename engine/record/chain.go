@@ -45,6 +45,23 @@ func (c *Chain) Add(p Ptr) {
 	c.sum = crc32.Update(c.sum, castagnoli, unsafe.Slice((*byte)(p.p), n))
 }
 
+// AddAll appends the entries that lie one after the other from p on, n bytes of them, as Add does one.
+func (c *Chain) AddAll(p Ptr, n int) {
+	if chainsFast {
+		c.sum = chainHeaders(c.sum, p.p, n)
+		return
+	}
+	c.addEach(p, n)
+}
+
+func (c *Chain) addEach(p Ptr, n int) {
+	for done := 0; done < n; {
+		e := Ptr{unsafe.Add(p.p, done)}
+		c.Add(e)
+		done += e.Length()
+	}
+}
+
 // PutSeal writes a seal of all entries so far, as batch n of the log, to dst,
 // SealBytes long and 8-aligned. The word with the end mark is stored last and
 // atomically, so who sees the mark in this memory sees all that was written

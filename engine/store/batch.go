@@ -1,8 +1,6 @@
 package store
 
 import (
-	"unsafe"
-
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/prefetch"
@@ -114,9 +112,6 @@ const cacheLine = 64
 // can be on their way at once.
 func (ss *Session) fetchLines(p record.Ptr) {
 	at := p.Pointer()
-	prefetch.T0(at)
 	reach := uintptr(at)%cacheLine + uintptr(ss.usual)
-	for off := uintptr(cacheLine); off < min(reach, 4*cacheLine); off += cacheLine {
-		prefetch.T0(unsafe.Add(at, off))
-	}
+	prefetch.Lines(at, max(1, (int(min(reach, 4*cacheLine))+cacheLine-1)/cacheLine))
 }

@@ -92,10 +92,11 @@ func (w *ImportWorker) takeRun() {
 		return
 	}
 	copy(room, run.bytes)
+	for i := 0; i < run.n; {
+		i += w.placeTogether(run.items[i:run.n], at)
+	}
 	for i := range run.n {
-		it := &run.items[i]
-		a := record.MakeAddress(at.Slot(), at.Offset()+uint32(it.off))
-		if it.taken = w.place(it, a); it.taken {
+		if it := &run.items[i]; it.taken {
 			run.tally.add(w, it)
 		}
 	}
@@ -103,33 +104,91 @@ func (w *ImportWorker) takeRun() {
 		h.Undo(len(run.bytes))
 		return
 	}
-	for i := range run.n {
-		if it := &run.items[i]; !it.taken {
-			n := it.p.Length()
-			record.EncodeVoid(room[it.off:], n)
-			h.Died(record.MakeAddress(at.Slot(), at.Offset()+uint32(it.off)), uint32(n))
-		}
+	if run.tally.entries < int64(run.n) {
+		w.voidRest(at, room)
 	}
 	h.Keep(len(run.bytes))
 	run.tally.flush(w)
 }
 
-// place points the index at an entry of a run, if there is nothing of its key. What needs another look, after a wait
-// perhaps, is left to slowly.
-func (w *ImportWorker) place(it *runItem, a record.Address) bool {
-	w.ss.ix.Start(&it.pr)
+// voidRest makes voids of the entries of a run that were not taken.
+func (w *ImportWorker) voidRest(at record.Address, room []byte) {
+	for i := range w.run.n {
+		if it := &w.run.items[i]; !it.taken {
+			n := it.p.Length()
+			record.EncodeVoid(room[it.off:], n)
+			w.ss.head.Died(record.MakeAddress(at.Slot(), at.Offset()+uint32(it.off)), uint32(n))
+		}
+	}
+}
+
+// placeTogether points the index at the first entries of some that are of one bucket, as far as there is nothing of their keys, and returns
+// how many it was: a source gives its buckets one after the other, and here they are the same. at is where the run begins. What needs
+// another look, after a wait perhaps, is left to slowly.
+func (w *ImportWorker) placeTogether(items []runItem, at record.Address) (n int) {
+	first := &items[0]
+	w.ss.ix.Start(&first.pr)
+	absent := 0
+	for n = 0; n < len(items); n++ {
+		it := &items[n]
+		if n > 0 && !w.ss.ix.StartWith(&it.pr, &first.pr) {
+			break
+		}
+		if it.taken = w.absent(it) && !w.again(items[:n], it); it.taken {
+			absent++
+		}
+	}
+	if absent > 0 {
+		w.insertTogether(items[:n], at)
+	}
+	return n
+}
+
+// absent tells whether there is nothing of an entry's key, and nothing was.
+func (w *ImportWorker) absent(it *runItem) bool {
 	old, st := w.ss.match(&it.key, &it.pr, reading) // It does not wait, as find would: the head is ours.
 	switch {
 	case st == OK && versionOf(old) >= it.p.Version():
 		return false
 	case st != NotFound:
-	case w.ss.st.arriving.dead(&it.key, it.p.Version()): // After the look, before the insertion: see Arrival.
+		w.later(it)
 		return false
-	case w.ss.ix.TryInsert(&it.pr, a) == index.Inserted:
-		return true
 	}
-	w.ahead.slow = append(w.ahead.slow, it.importItem)
+	return !w.ss.st.arriving.dead(&it.key, it.p.Version()) // After the look, before the insertion: see Arrival.
+}
+
+// again tells whether an entry may be of a key that one before it in its bucket has: then it is not known yet whether that will be there.
+func (w *ImportWorker) again(before []runItem, it *runItem) bool {
+	for i := range before {
+		if before[i].taken && index.Known(before[i].key.Place) == index.Known(it.key.Place) {
+			w.later(it)
+			return true
+		}
+	}
 	return false
+}
+
+func (w *ImportWorker) later(it *runItem) { w.ahead.slow = append(w.ahead.slow, it.importItem) }
+
+// insertTogether inserts those of one bucket that are absent.
+func (w *ImportWorker) insertTogether(items []runItem, at record.Address) {
+	held, inserted := &items[0].pr, 0
+	holds := w.ss.ix.Hold(held)
+	for i := range items {
+		it := &items[i]
+		if !it.taken {
+			continue
+		}
+		a := record.MakeAddress(at.Slot(), at.Offset()+uint32(it.off))
+		if it.taken = holds && w.ss.ix.InsertHeld(held, &it.pr, a); it.taken {
+			inserted++
+		} else {
+			w.later(it)
+		}
+	}
+	if holds {
+		w.ss.ix.Release(held, inserted)
+	}
 }
 
 // runTally is what the entries that were taken count together, so that many are counted at once.

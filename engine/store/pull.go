@@ -23,7 +23,8 @@ type PullCursor struct {
 func (c PullCursor) value() valueName { return valueName{c.Log, c.Value} }
 
 const (
-	pullBuckets = 16 // looked at at once, so that their cache misses overlap
+	pullBuckets = 64 // listed in one go at the most
+	pullDepth   = 8  // listed ahead of the one that is given, so that its cache misses are over by then
 	pullAhead   = 4  // buckets more to read cold records of
 )
 
@@ -34,6 +35,7 @@ type pulling struct {
 	upTo  [pullBuckets]int    // items, for each bucket
 	next  [pullBuckets]uint64 // the cursor behind it
 	n     int                 // buckets
+	at    uint64              // the cursor of the next one
 	far   bool                // some items are not in memory
 	large []pullItem
 }
@@ -73,9 +75,10 @@ func (ss *Session) PullWith(r Range, from PullCursor, o PullOptions) (PullCursor
 	g := pullGiver{
 		ss: ss, r: r, exact: r.First<<32 == 0 && ^r.Last<<32 == 0, left: o.MaxBytes, emit: o.Emit, refer: o.Refer, since: o.Since, ahead: pullAhead,
 	}
+	pl := ss.pulling
 	for at := from; ; {
-		ss.pulling.gather(ss, r, at.At, ss.pulling.enough(g.left, ss.usual))
-		for b := range ss.pulling.n {
+		pl.begin(at.At)
+		for b := 0; pl.lookAhead(ss, r, b, g.left); b++ {
 			next, st := g.bucket(b, at)
 			if st != OK || next == (PullCursor{}) || g.left <= 0 {
 				return next, st
@@ -85,31 +88,49 @@ func (ss *Session) PullWith(r Range, from PullCursor, o PullOptions) (PullCursor
 	}
 }
 
-// enough is how many buckets have about so many bytes, if they are as full as the last ones: records that are asked for and not
-// given are asked for again by the next pull.
-func (pl *pulling) enough(left, record int) int {
-	each := len(pl.items) * record / max(pl.n, 1) // bytes of a bucket
-	if each == 0 {
-		return pullBuckets
-	}
-	return min(pullBuckets, max(pullAhead, left/each+1))
+// begin forgets what was listed, to go on at a cursor.
+func (pl *pulling) begin(cursor uint64) {
+	pl.clear()
+	pl.at = cursor
 }
 
-// gather lists the entries of the next buckets, so many at the most, and asks for their records.
-func (pl *pulling) gather(ss *Session, r Range, cursor uint64, most int) {
-	pl.found = pl.found[:0]
-	pl.clear()
-	for pl.n < most && (pl.n == 0 || cursor != 0) {
-		pl.found, cursor = ss.ix.Collect(r.First, r.Last, cursor, pl.found)
-		for _, f := range pl.found[len(pl.items):] {
-			p := ss.log.See(f.At).Entry()
-			if !p.IsNil() {
-				ss.fetchLines(p)
-			}
-			pl.add(pullItem{at: f.At, p: p, known: f.Known})
+// lookAhead lists bucket b and some behind it, as many as may be given if so many bytes are left: what is asked for and not given is
+// asked for again by the next pull. While a bucket is given the records of the next ones come. False: bucket b has no room any more.
+func (pl *pulling) lookAhead(ss *Session, r Range, b, left int) bool {
+	given := 0
+	if b > 0 {
+		given = pl.upTo[b-1]
+	}
+	for pl.n < pullBuckets && (pl.n == 0 || pl.at != 0) {
+		ahead := pl.n - b
+		enough := ahead >= pullDepth || (len(pl.items)-given)*ss.usual >= left && !(pl.far && ahead < pullAhead)
+		if ahead > 0 && enough {
+			break
 		}
-		pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), cursor
-		pl.n++
+		pl.list(ss, r)
+	}
+	return b < pl.n
+}
+
+// list lists the entries of the next bucket, and asks for their records.
+func (pl *pulling) list(ss *Session, r Range) {
+	pl.found, pl.at = ss.ix.Collect(r.First, r.Last, pl.at, pl.found[:0])
+	for i := range pl.found {
+		f := &pl.found[i]
+		p := ss.log.See(f.At).Entry()
+		if !p.IsNil() {
+			ss.fetchLines(p)
+		}
+		pl.add(pullItem{at: f.At, p: p, known: f.Known})
+	}
+	pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), pl.at
+	pl.n++
+}
+
+// gather lists the entries of some buckets.
+func (pl *pulling) gather(ss *Session, r Range, cursor uint64, most int) {
+	for pl.begin(cursor); pl.n < most && (pl.n == 0 || pl.at != 0); {
+		pl.list(ss, r)
 	}
 }
 

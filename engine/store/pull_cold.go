@@ -42,13 +42,16 @@ func (g *pullGiver) leaveOut(b int) {
 	}
 }
 
+// knownPlaces are looked for at once.
+const knownPlaces = 16
+
 // PullKnown is Pull of all records at places with the known bits of some. At counts the places.
 // What it gives may be of other ranges.
 func (ss *Session) PullKnown(places []record.Place, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
 	if ss.pulling == nil {
 		ss.pulling = new(pulling)
 	}
-	g := pullGiver{ss: ss, exact: true, left: maxBytes, emit: emit, ahead: pullBuckets}
+	g := pullGiver{ss: ss, exact: true, left: maxBytes, emit: emit, ahead: knownPlaces}
 	for at := from; ; {
 		ss.pulling.gatherKnown(ss, places, at.At)
 		for b := range ss.pulling.n {
@@ -64,7 +67,7 @@ func (ss *Session) PullKnown(places []record.Place, from PullCursor, maxBytes in
 // gatherKnown is gather by places.
 func (pl *pulling) gatherKnown(ss *Session, places []record.Place, at uint64) {
 	pl.clear()
-	for ; pl.n < pullBuckets && (pl.n == 0 || at != 0); pl.n++ {
+	for ; pl.n < knownPlaces && (pl.n == 0 || at != 0); pl.n++ {
 		if at < uint64(len(places)) {
 			pl.seek(ss, places[at])
 		}

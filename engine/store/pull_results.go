@@ -61,12 +61,15 @@ func (ss *Session) giveResult(one keptResult, emit func([]byte)) Status {
 	return st
 }
 
+// resultBuckets are looked at at once, so that their cache misses overlap.
+const resultBuckets = 16
+
 // givenResults gives all results in r that the index has.
 func (ss *Session) givenResults(ctx context.Context, r Range, emit func([]byte)) error {
 	pl := new(pulling)
 	for cursor, wide := uint64(0), r.slots(); ; {
 		ss.Begin()
-		pl.gather(ss, wide, cursor, pullBuckets)
+		pl.gather(ss, wide, cursor, resultBuckets)
 		all := ss.giveResults(pl, r, emit)
 		ss.End()
 		if err := ctx.Err(); err != nil {

@@ -9,3 +9,8 @@ import "unsafe"
 //
 //go:noescape
 func T0(p unsafe.Pointer)
+
+// Lines is T0 of n cache lines from p on, one at least.
+//
+//go:noescape
+func Lines(p unsafe.Pointer, n int)

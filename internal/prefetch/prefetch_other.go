@@ -12,3 +12,10 @@ import (
 func T0(p unsafe.Pointer) {
 	atomic.LoadUint32((*uint32)(unsafe.Pointer(uintptr(p) &^ 3)))
 }
+
+// Lines is T0 of n cache lines from p on, one at least.
+func Lines(p unsafe.Pointer, n int) {
+	for i := range n {
+		T0(unsafe.Add(p, i*line))
+	}
+}

@@ -11,6 +11,7 @@ func TestPrefetchLeavesMemoryAsItWas(t *testing.T) {
 		lines[i] = uint64(i)
 		T0(unsafe.Pointer(&lines[i]))
 	}
+	Lines(unsafe.Pointer(&lines[0]), len(lines)*8/line)
 	for i, v := range lines {
 		if v != uint64(i) {
 			t.Fatalf("word %d became %d", i, v)
