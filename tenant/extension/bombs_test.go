@@ -76,6 +76,10 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 			m.Code[0].Locals = []wasm.LocalRun{{N: 1, Type: wasm.I32}}
 			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x41, 0}, 500), bytes.Repeat(branchy, 1_000), bytes.Repeat([]byte{0x1a}, 500), m.Code[0].Body)
 		},
+		"operands beside branches to the end": func(m *wasm.Module) {
+			out := []byte{0x41, 0, 0x41, 0, 0x0d, 0, 0x1a} // i32.const 0 (the result), i32.const 0, br_if 0, drop
+			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x41, 0}, 500), bytes.Repeat(out, 2_000), bytes.Repeat([]byte{0x1a}, 500), m.Code[0].Body)
+		},
 		"operands": func(m *wasm.Module) {
 			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x41, 0}, 10_001), bytes.Repeat([]byte{0x1a}, 10_001), m.Code[0].Body)
 		},

@@ -11,6 +11,7 @@ import (
 // again for each loop around a loop. And for all that lives there, operands among it, it has to find registers.
 //
 //	effort := Σ over places where branches meet: branches × (locals² × (1 + how deep loops are nested) + 64 × (locals + operands))
+//	        + Σ over branches that may not be taken: 64 × (locals + operands)
 //
 // A unit takes some nanoseconds.
 //
@@ -27,6 +28,9 @@ type merges struct {
 	depth   int      // of loops, at most
 	height  int      // of the operand stack, no less than it is
 	most    int      // that it was
+
+	beside int // operands on the stack at all branches that may not be taken
+	alive  int // locals that live there
 
 	sets []uint64 // of blocks, the n-th from n*words on
 	live []uint64
@@ -53,7 +57,7 @@ type place struct {
 func (g *merges) begin(locals int) {
 	g.words = (locals + 63) / 64
 	g.steps, g.tables, g.blocks, g.open = g.steps[:0], g.tables[:0], g.blocks[:0], g.open[:0]
-	g.loops, g.headers, g.depth, g.height, g.most = 0, 0, 0, 0, 0
+	g.loops, g.headers, g.depth, g.height, g.most, g.beside = 0, 0, 0, 0, 0, 0
 	g.enter(place{})
 }
 
@@ -79,7 +83,10 @@ func (g *merges) take(m *wasm.Module, in *wasm.Instr) {
 		g.note(in.Op, g.inner(), 0)
 	case wasm.End:
 		g.end()
-	case wasm.Br, wasm.BrIf:
+	case wasm.Br:
+		g.note(in.Op, g.target(uint32(in.A)), 0)
+	case wasm.BrIf:
+		g.beside += g.height
 		g.note(in.Op, g.target(uint32(in.A)), 0)
 	case wasm.BrTable:
 		g.note(in.Op, uint32(len(g.tables)), uint32(len(in.Labels)))
@@ -136,7 +143,7 @@ func (g *merges) effort() int {
 	g.live = g.sets[n-g.words:]
 	for g.back() {
 	}
-	sum := 0
+	sum := 64 * (g.alive + g.beside)
 	for i, b := range g.blocks {
 		if b.branches > 0 {
 			values := b.values + count(g.set(uint32(i)))
@@ -152,6 +159,7 @@ func (g *merges) set(block uint32) []uint64 {
 
 // back goes through the function once, and reports whether a loop needs more than was known.
 func (g *merges) back() (more bool) {
+	g.alive = 0
 	for i := len(g.steps) - 1; i >= 0; i-- {
 		s := &g.steps[i]
 		switch s.op {
@@ -173,6 +181,7 @@ func (g *merges) back() (more bool) {
 		case wasm.Br:
 			copy(g.live, g.set(s.a))
 		case wasm.BrIf:
+			g.alive += count(g.live)
 			join(g.live, g.set(s.a))
 		case wasm.BrTable:
 			clear(g.live)

@@ -49,22 +49,24 @@ func measured(t *testing.T, parts ...[]byte) *merges {
 func TestTheEffortIsForWhatIsReadBehindThePlacesWhereBranchesMeet(t *testing.T) {
 	// meets is the effort for a place where so many ways meet, with so many values that live, in loops so deep.
 	meets := func(ways, values, depth int) int { return ways * (values*values*(1+depth) + 64*values) }
+	// passes is the effort for a branch that is not taken, with so many values that live behind it.
+	passes := func(values int) int { return 64 * values }
 	for what, c := range map[string]struct {
 		code [][]byte
 		want int
 	}{
 		"nothing meets":                    {[][]byte{use(1), use(69)}, 0},
 		"a block that nobody leaves early": {[][]byte{block, use(1), end, use(2)}, 0},
-		"a block's end":                    {[][]byte{block, brIf(0), end, use(1), use(69)}, meets(2, 2, 0)},
-		"what is written first":            {[][]byte{block, brIf(0), end, put(1), use(1), use(2)}, meets(2, 1, 0)},
-		"nothing is read behind it":        {[][]byte{use(1), block, brIf(0), use(2), end}, 0},
+		"a block's end":                    {[][]byte{block, brIf(0), end, use(1), use(69)}, meets(2, 2, 0) + passes(2)},
+		"what is written first":            {[][]byte{block, brIf(0), end, put(1), use(1), use(2)}, meets(2, 1, 0) + passes(1)},
+		"nothing is read behind it":        {[][]byte{use(1), block, brIf(0), use(2), end}, passes(1)},
 		"an if":                            {[][]byte{get(0), when, put(1), end, use(1)}, meets(2, 1, 0)},
 		"an else":                          {[][]byte{get(0), when, put(1), other, put(1), end, use(1)}, meets(2, 1, 0)},
-		"code that is never reached":       {[][]byte{block, block, brIf(0), br(1), use(5), end, use(1), end, use(2)}, meets(2, 2, 0) + meets(2, 1, 0)},
+		"code that is never reached":       {[][]byte{block, block, brIf(0), br(1), use(5), end, use(1), end, use(2)}, meets(2, 2, 0) + meets(2, 1, 0) + passes(1)},
 		"a loop's beginning":               {[][]byte{loop, use(1), brIf(0), end}, meets(3, 2, 1)},
 		"a loop that is left for good":     {[][]byte{loop, use(1), end, use(2)}, meets(2, 2, 1)},
 		// What the inner loop's end leads to is read at the beginning of the outer one: the second way back finds it.
-		"loops in each other": {[][]byte{loop, use(1), put(1), loop, brIf(0), end, brIf(0), end}, 2 * meets(3, 2, 2)},
+		"loops in each other": {[][]byte{loop, use(1), put(1), loop, brIf(0), end, brIf(0), end}, 2*meets(3, 2, 2) + passes(2)},
 	} {
 		if got := measured(t, c.code...).effort(); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
