@@ -21,7 +21,7 @@ import (
 	"github.com/ostrodb/ostro/tenant/library/librarytest"
 )
 
-// ask sends a command, and returns where the first line of its reply will be.
+// ask sends a command of the operator's, and returns where the first line of its reply will be.
 func ask(t *testing.T, n *server.Node, words ...string) <-chan string {
 	t.Helper()
 	conn, err := net.Dial("tcp", n.Addr())
@@ -29,13 +29,20 @@ func ask(t *testing.T, n *server.Node, words ...string) <-chan string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
+	in := bufio.NewReader(conn)
+	if password := n.Config().RequirePass; password != "" {
+		fmt.Fprintf(conn, "AUTH %s\r\n", password)
+		if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+			t.Fatalf("AUTH answers %q, %v", line, err)
+		}
+	}
 	fmt.Fprintf(conn, "*%d\r\n", len(words))
 	for _, w := range words {
 		fmt.Fprintf(conn, "$%d\r\n%s\r\n", len(w), w)
 	}
 	reply := make(chan string, 1)
 	go func() {
-		line, err := bufio.NewReader(conn).ReadString('\n')
+		line, err := in.ReadString('\n')
 		if err != nil {
 			line = err.Error()
 		}

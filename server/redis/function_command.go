@@ -102,7 +102,7 @@ func functionLoad(c *call) verdict {
 	case errors.Is(err, library.ErrExists):
 		return c.fail("ERR Library '" + name.(string) + "' already exists: say REPLACE for another version")
 	case err != nil:
-		return c.fail("ERR " + err.Error())
+		return c.fail(functionCode(err) + " " + err.Error())
 	}
 	c.out.BulkString(name.(string))
 	return done

@@ -3,6 +3,7 @@ package extension_test
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,34 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 				m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, m.Code[0])
 			}
 		},
+		"locals in nested loops": func(m *wasm.Module) { nestedLoops(m, 60) },
+		"locals in nested loops of many functions": func(m *wasm.Module) {
+			nestedLoops(m, 45)
+			for range 20 {
+				m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, m.Code[0])
+			}
+		},
+		"loops in loops": func(m *wasm.Module) {
+			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x03, 0x40}, 101), bytes.Repeat([]byte{0x0b}, 101), m.Code[0].Body)
+		},
+		"loops": func(m *wasm.Module) {
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x03, 0x40, 0x0b}, 1_450), m.Code[0].Body...)
+		},
+		"locals where branches meet": func(m *wasm.Module) {
+			m.Code[0].Locals = []wasm.LocalRun{{N: 100, Type: wasm.I32}}
+			m.Code[0].Body = slices.Concat(bytes.Repeat(branchy, 1_000), readAll(100), m.Code[0].Body)
+		},
+		"operands beside branches": func(m *wasm.Module) {
+			m.Code[0].Locals = []wasm.LocalRun{{N: 1, Type: wasm.I32}}
+			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x41, 0}, 500), bytes.Repeat(branchy, 1_000), bytes.Repeat([]byte{0x1a}, 500), m.Code[0].Body)
+		},
+		"operands beside branches to the end": func(m *wasm.Module) {
+			out := []byte{0x41, 0, 0x41, 0, 0x0d, 0, 0x1a} // i32.const 0 (the result), i32.const 0, br_if 0, drop
+			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x41, 0}, 500), bytes.Repeat(out, 2_000), bytes.Repeat([]byte{0x1a}, 500), m.Code[0].Body)
+		},
+		"operands": func(m *wasm.Module) {
+			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x41, 0}, 10_001), bytes.Repeat([]byte{0x1a}, 10_001), m.Code[0].Body)
+		},
 		"globals": func(m *wasm.Module) { m.Globals = make([]wasm.Global, 2000); fillGlobals(m.Globals) },
 		"data":    func(m *wasm.Module) { m.Datas = []wasm.Data{{Mode: wasm.Passive, Bytes: make([]byte, 9<<20)}} },
 	} {
@@ -66,6 +95,41 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 	}
 	if _, err := r.Compile(t.Context(), function().Encode(), extension.DefaultLimits()); err != nil {
 		t.Errorf("without any of them: %v", err)
+	}
+}
+
+// branchy is a block that may be left early.
+var branchy = []byte{0x02, 0x40, 0x20, 0, 0x0d, 0, 0x0b}
+
+// nestedLoops makes a function of n loops in each other, whose beginnings each have n locals that may have changed.
+func nestedLoops(m *wasm.Module, n byte) {
+	m.Code[0].Locals = []wasm.LocalRun{{N: uint32(n), Type: wasm.I32}}
+	var body []byte
+	for i := range n {
+		body = append(body, 0x03, 0x40, 0x20, i, 0x41, 1, 0x6a, 0x21, i*3%n) // loop, local = other local + 1
+	}
+	for range n {
+		body = append(body, branchy[2:]...) // br_if, end
+	}
+	m.Code[0].Body = slices.Concat(body, readAll(n), m.Code[0].Body)
+}
+
+// readAll reads n locals.
+func readAll(n byte) (code []byte) {
+	for i := range n {
+		code = append(code, 0x20, i, 0x1a)
+	}
+	return code
+}
+
+func TestWhoIsRefusedIsToldWhatToSplit(t *testing.T) {
+	m := function()
+	nestedLoops(m, 60)
+	_, err := extension.Describe(m.Encode(), extension.DefaultLimits())
+	for _, want := range []string{"function 0: ", "the limit is 20000000", "it has 60 locals, 240 blocks and branches, loops 60 deep", "split the function"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it lacks %q: %v", want, err)
+		}
 	}
 }
 

@@ -59,7 +59,9 @@ func (p *Pool) newInstance(turns Turns) (in *instance, err error) {
 	in = &instance{pool: p, counts: counts{first: true}, task: new(Task)}
 	defer func() {
 		if r := recover(); r != nil {
-			err = errors.Join(fmt.Errorf("cannot make an instance: %v", r), in.mem.err)
+			if err = in.mem.err; err == nil { // Without its first pages the runtime cannot go on, and does not say so.
+				err = fmt.Errorf("cannot make an instance: %v", r)
+			}
 		}
 		if err != nil {
 			in.close()

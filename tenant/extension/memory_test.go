@@ -83,7 +83,8 @@ func TestAGuestThatHoardsGetsNoMoreThanTheAllowanceAndIsNotKept(t *testing.T) {
 func TestAnInstanceThatCannotBePaidForSaysWhy(t *testing.T) {
 	money := &purse{limit: 1}
 	p := newPool(t, "hostile", extension.PoolOptions{Memory: money})
-	if _, err := invoke(p, local.New(nil), "logflood", "k"); !errors.Is(err, errSpent) {
+	_, err := invoke(p, local.New(nil), "logflood", "k")
+	if !errors.Is(err, errSpent) || strings.Contains(err.Error(), "runtime error") {
 		t.Fatalf("error %v, want %v", err, errSpent)
 	}
 	if money.used != 0 || p.Metrics().Instances != 0 {

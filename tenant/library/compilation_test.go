@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,22 +160,22 @@ func TestOnlySomeCompilationsRunOnBesideOthers(t *testing.T) {
 		l := &Library{}
 		l.running.init()
 		end := make(chan struct{})
-		passed := 0
+		var passed atomic.Int64
 		var all sync.WaitGroup
 		for range overdueMost + 2 {
 			c := l.begin(func() (*warm, error) { <-end; return nil, nil })
-			all.Go(func() { l.attend(c, func() { passed++ }) })
+			all.Go(func() { l.attend(c, func() { passed.Add(1) }) })
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(10 * compilePatience)
 		synctest.Wait()
-		if passed != overdueMost {
-			t.Errorf("the turns of %d were passed on, want %d", passed, overdueMost)
+		if passed.Load() != overdueMost {
+			t.Errorf("the turns of %d were passed on, want %d", passed.Load(), overdueMost)
 		}
 		close(end)
 		all.Wait()
-		if passed != overdueMost+2 {
-			t.Errorf("in the end the turns of %d were passed on, want those of all", passed)
+		if passed.Load() != overdueMost+2 {
+			t.Errorf("in the end the turns of %d were passed on, want those of all", passed.Load())
 		}
 	})
 }

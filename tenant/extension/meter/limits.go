@@ -16,6 +16,10 @@ type Limits struct {
 	Blocks        int // of one: compilation takes time by their square
 	BlockSquares  int // of all functions
 	LocalBlocks   int // locals times blocks of one: memory for compilation
+	LoopDepth     int // of one: loops in loops
+	Operands      int // of one, on the stack at a time
+	Effort        int // of one: what the compiler does where branches meet, about; see merges
+	Efforts       int // of all functions
 	Results       int // of one
 	Types         int
 	Globals       int
@@ -35,6 +39,10 @@ func DefaultLimits() Limits {
 		Blocks:        3000,
 		BlockSquares:  64_000_000,
 		LocalBlocks:   4_000_000,
+		LoopDepth:     100,
+		Operands:      10_000,
+		Effort:        20_000_000,
+		Efforts:       120_000_000,
 		Results:       16,
 		Types:         4096,
 		Globals:       1024,

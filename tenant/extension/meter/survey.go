@@ -58,27 +58,29 @@ func survey(m *wasm.Module, l Limits) (*facts, error) {
 			refer(g.Init.Instr.A)
 		}
 	}
-	squares := 0
+	var sum work
+	var g merges
 	for own := range m.Code {
 		name := func(fn uint64) {
 			refer(fn)
 			named[uint32(fn)] = true
 		}
-		if err := f.surveyOne(m, own, name); err != nil {
+		if err := f.surveyOne(m, own, name, &g); err != nil {
 			return nil, err
 		}
-		blocks := f.infos[own].blocks
-		squares += blocks * blocks
-		err := firstError(
-			within("blocks and branches in one function", blocks, l.Blocks),
-			within("locals times blocks in one function", (int(m.NumLocals(own))+1)*blocks, l.LocalBlocks),
-		)
+		w, err := f.work(m, own, &g, l)
 		if err != nil {
 			return nil, fmt.Errorf("function %d: %w", own+m.ImportedFuncs(), err)
 		}
+		sum.squares += w.squares
+		sum.effort += w.effort
 	}
-	if err := within("squares of the functions' blocks", squares, l.BlockSquares); err != nil {
-		return nil, err
+	err := firstError(
+		within("squares of the functions' blocks", sum.squares, l.BlockSquares),
+		within("steps for the compiler where branches meet", sum.effort, l.Efforts),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("%w: split it into several modules", err)
 	}
 	for own, is := range referred {
 		if is {
@@ -98,6 +100,32 @@ func survey(m *wasm.Module, l Limits) (*facts, error) {
 	f.callGraph(m, l)
 	f.findSmall()
 	return f, nil
+}
+
+// work is what the compiler has to do.
+type work struct{ squares, effort int }
+
+// loopBlocks is what a loop counts for, besides itself: it looks at the fuel, and branches there.
+const loopBlocks = 2
+
+// work tells how much of it a function is, or that it is too much.
+func (f *facts) work(m *wasm.Module, own int, g *merges, l Limits) (work, error) {
+	locals, blocks := int(m.NumLocals(own)), f.infos[own].blocks+loopBlocks*g.headers
+	err := firstError(
+		within("blocks and branches in one function", blocks, l.Blocks),
+		within("locals times blocks in one function", (locals+1)*blocks, l.LocalBlocks),
+		within("loops in each other", g.depth, l.LoopDepth),
+		within("operands on the stack at a time in one function", g.most, l.Operands),
+	)
+	if err != nil {
+		return work{}, fmt.Errorf("%w: split the function", err)
+	}
+	effort := g.effort()
+	if err := within("steps for the compiler where branches of one function meet", effort, l.Effort); err != nil {
+		return work{}, fmt.Errorf("%w: it has %d locals, %d blocks and branches, loops %d deep and up to %d operands on the stack; split the function",
+			err, locals, blocks, g.depth, g.most)
+	}
+	return work{blocks * blocks, effort}, nil
 }
 
 // declaredFuncs are those that code may name: they occur in segments, in globals or in exports.
@@ -124,15 +152,17 @@ func declaredFuncs(m *wasm.Module) map[uint32]bool {
 	return all
 }
 
-func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64)) error {
+func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64), g *merges) error {
 	fi := &f.infos[own]
 	body := m.Body(own)
 	called := map[uint32]int{}
 	byType := map[uint32]bool{}
 	var in wasm.Instr
 	n := uint64(0)
+	g.begin(int(m.NumLocals(own)))
 	for body.Next(&in) {
 		n++
+		g.take(m, &in)
 		fi.cost += cost(&in)
 		switch in.Op {
 		case wasm.Loop:
