@@ -186,6 +186,9 @@ func (t *Task) over(message string) { t.stop(&CallError{Kind: OverLimit, Message
 // slice gives a guest that has used up its slice the next one, after others had their turn.
 func (t *Task) slice(left int64) int64 {
 	t.slices++
+	if t.in.stack != nil && t.in.stackGrew() { // Before it has an entry it starts.
+		t.watchStack()
+	}
 	if t.budget < -left && t.inv.Trial {
 		t.abandon()
 	}
