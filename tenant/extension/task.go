@@ -134,6 +134,7 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.resp, t.respStart = inv.Into, len(inv.Into)
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
 	t.private, t.placed, t.learns = false, false, false
+	t.value.task = t
 }
 
 // callUnits is the fuel that a call costs by itself.
