@@ -157,7 +157,7 @@ func (f *far) Get(table uint32, key, buf []byte, v *extension.Value) (st extensi
 			st = extension.Absent
 		case got == store.OK:
 			v.Len, v.Version = size, f.view.Version
-			if size > len(buf) {
+			if size > len(buf) && v.Room(size) {
 				v.Whole = bytes.Clone(f.view.Value)
 			}
 			st = extension.OK

@@ -61,6 +61,9 @@ func (in *instance) finish(err error, res *Result) (usable bool, _ error) {
 	} else if t.lines != nil {
 		t.tell()
 	}
+	if usable && in.stackGrew() {
+		in.settleStack()
+	}
 	t.end()
 	return usable, err
 }

@@ -83,11 +83,8 @@ func (t *Task) hostArgs(stack []uint64) {
 		t.spend(int64(total / 16))
 		putArgs(buf, t.inv)
 	case len(buf) > 0:
-		// Only its beginning fits: rare, so made in full, which is paid for, and cut.
-		t.spend(int64(total / 16))
-		all := make([]byte, total)
-		putArgs(all, t.inv)
-		copy(buf, all)
+		t.spend(int64(total / 16)) // There may be many, and a guest that wants to know how long they are need not take any.
+		putSomeArgs(buf, t.inv)
 	}
 	stack[0] = uint64(total)
 }
@@ -102,6 +99,29 @@ func putArgs(buf []byte, inv *Invocation) {
 		for _, v := range list {
 			binary.LittleEndian.PutUint32(lens, uint32(len(v)))
 			lens, bytes = lens[4:], bytes[copy(bytes, v):]
+		}
+	}
+}
+
+// putSomeArgs writes the beginning of the block, of which only a part has room.
+func putSomeArgs(buf []byte, inv *Invocation) {
+	number := func(n int) {
+		var b [4]byte
+		binary.LittleEndian.PutUint32(b[:], uint32(n))
+		buf = buf[copy(buf, b[:]):]
+	}
+	lists := [2][][]byte{inv.Keys, inv.Args}
+	for _, list := range lists {
+		number(len(list))
+	}
+	for _, list := range lists {
+		for _, v := range list {
+			number(len(v))
+		}
+	}
+	for _, list := range lists {
+		for _, v := range list {
+			buf = buf[copy(buf, v):]
 		}
 	}
 }

@@ -29,6 +29,10 @@ func (t *Task) get(table uint32, key, buf []byte) Status {
 		key = bytes.Clone(key) // The value may lie over it before it is remembered.
 	}
 	st := t.inv.Store.Get(table, key, buf, v)
+	if e := v.refused; e != nil {
+		v.refused = nil
+		t.stop(e)
+	}
 	switch st {
 	case OK, Absent:
 		t.remember(table, key, v.Version)
@@ -89,15 +93,23 @@ func (t *Task) remember(table uint32, key []byte, version uint64) {
 
 // view keeps a value for the rest of the call and returns its number.
 func (t *Task) view(b []byte) uint64 {
+	if e := t.viewable(len(b)); e != nil {
+		t.stop(e)
+	}
 	t.viewBytes += len(b)
-	if len(t.views) >= t.limits.Views || t.viewBytes > t.limits.ViewBytes {
-		t.over("holds too many values that it did not take")
-	}
-	if err := t.hold(t.responded()); err != nil {
-		t.over(heldTooMuch + err.Error())
-	}
 	t.views = append(t.views, b)
 	return uint64(len(t.views))
+}
+
+// viewable tells why the call may not keep a value of so many bytes. If it may, the tenant's allowance knows of them.
+func (t *Task) viewable(bytes int) *CallError {
+	if len(t.views) >= t.limits.Views || t.viewBytes+bytes > t.limits.ViewBytes {
+		return &CallError{Kind: OverLimit, Message: "holds too many values that it did not take"}
+	}
+	if err := t.hold(t.responded() + bytes); err != nil {
+		return &CallError{Kind: OverLimit, Message: heldTooMuch + err.Error()}
+	}
+	return nil
 }
 
 // hostGet: table, key, key_len, buf, cap.

@@ -31,9 +31,13 @@ type instance struct {
 	mod    api.Module
 	mapped bool // the memory is the image's
 	states []api.MutableGlobal
+	stack  *[]byte // of the entry
 	engine []lines // what the runtime has of it; nil: nobody has looked yet
 	chance *rand.ChaCha8
 	index  map[writeKey]int // of the call's writes
+
+	stackKnown int   // its bytes, when it was last looked at
+	stackPaid  int64 // of these, what the tenant's allowance knows of
 }
 
 // startContext is the context of an instantiation: a task, and the allocator that wazero looks for.
@@ -69,6 +73,9 @@ func (p *Pool) newInstance(turns Turns) (in *instance, err error) {
 		}
 	}()
 	in.mem.allowance = p.opts.Memory
+	if err := in.mem.takeTables(p.module.about.Metering.TableElements); err != nil {
+		return in, err
+	}
 	if err := in.instantiate(turns); err != nil {
 		return in, errors.Join(in.mem.err, err)
 	}
@@ -94,7 +101,7 @@ func (in *instance) instantiate(turns Turns) error {
 		return in.explain(err, "(start)")
 	}
 	in.mod = mod
-	in.fn = mod.ExportedFunction(meter.EntryExport)
+	in.bind()
 	return nil
 }
 
@@ -150,7 +157,7 @@ func (in *instance) explain(err error, name string) error {
 	case e != nil:
 		e = &CallError{Kind: e.Kind, Code: e.Code, Message: e.Message, Err: e.Err}
 	case in.stackEnded(), strings.Contains(text, "stack overflow"):
-		e = &CallError{Kind: OutOfStack, Message: "called itself too deeply and used up its stack"}
+		e = &CallError{Kind: OutOfStack, Message: stackUsedUp}
 	case in.mem.short != nil:
 		e = &CallError{Kind: OverLimit, Message: "got no more memory and gave up: " + in.mem.short.Error(), Err: in.mem.short}
 	case strings.HasPrefix(text, "wasm error: "):
@@ -191,5 +198,6 @@ func (in *instance) close() {
 		_ = in.mod.Close(context.Background())
 		in.mod = nil
 	}
+	in.payBack()
 	in.mem.Free()
 }

@@ -76,6 +76,22 @@ func (m *memory) take(more int64) bool {
 	return true
 }
 
+// smallTables is up to which size tables are in the price of an instance, as all else is that the runtime has of one.
+const smallTables = 4 << 10
+
+// takeTables has the allowance pay for tables, which the runtime makes: a word an element.
+func (m *memory) takeTables(elements int) error {
+	bytes := int64(elements) * 8
+	if m.allowance == nil || bytes <= smallTables {
+		return nil
+	}
+	if err := m.allowance.Take(bytes); err != nil {
+		return err
+	}
+	m.taken += bytes
+	return nil
+}
+
 // Free gives the memory back when the instance is closed.
 func (m *memory) Free() {
 	if m.all != nil {

@@ -23,7 +23,8 @@ const (
 // call, one at a time. They may wait; whoever schedules calls gives them a way to let others run meanwhile.
 type Store interface {
 	// Get finds a value, and describes it in v if it is OK. One that fits into buf is copied there; of one that does not
-	// v.Whole is the bytes, which must stay as they are until the call has ended.
+	// v.Whole is the bytes, which must stay as they are until the call has ended; a store that has to copy them for that asks
+	// v.Room first.
 	Get(table uint32, key, buf []byte, v *Value) Status
 	// Scan visits keys that begin with prefix, from a cursor on, 0 at the beginning. A visit that returns false was not
 	// taken: it comes again with the cursor that Scan returns, which is 0 at the end. One call looks at a bounded number
@@ -59,6 +60,17 @@ type Value struct {
 	Len     int
 	Version uint64
 	Whole   []byte // only if it did not fit
+
+	task    *Task      // whose call it is for; nil: nobody's
+	refused *CallError // why there is no room for it
+}
+
+// Room tells whether the call may keep so many bytes more. If not, the value is not needed: the call ends.
+func (v *Value) Room(bytes int) bool {
+	if v.task != nil {
+		v.refused = v.task.viewable(bytes)
+	}
+	return v.refused == nil
 }
 
 // Changes are what a call has done.

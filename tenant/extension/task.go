@@ -134,6 +134,7 @@ func (t *Task) begin(in *instance, inv *Invocation, limits *CallLimits) {
 	t.resp, t.respStart = inv.Into, len(inv.Into)
 	t.viewBytes, t.wroteSum, t.logged, t.lost = 0, 0, 0, 0
 	t.private, t.placed, t.learns = false, false, false
+	t.value.task = t
 }
 
 // callUnits is the fuel that a call costs by itself.
@@ -186,6 +187,9 @@ func (t *Task) over(message string) { t.stop(&CallError{Kind: OverLimit, Message
 // slice gives a guest that has used up its slice the next one, after others had their turn.
 func (t *Task) slice(left int64) int64 {
 	t.slices++
+	if t.in.stack != nil && t.in.stackGrew() { // Before it has an entry it starts.
+		t.watchStack()
+	}
 	if t.budget < -left && t.inv.Trial {
 		t.abandon()
 	}

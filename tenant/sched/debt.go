@@ -6,7 +6,8 @@ import (
 )
 
 // A tenant whose long turns come to nothing, since they never end by themselves, owes the time that they took. Until long
-// turns of it that do end have taken as much, it and all others who owe share little: a quantum at a time, by tickets. Threads
+// turns of it that do end have taken as much, it and all others who owe share little: a quantum at a time, by tickets. What one of
+// them runs beyond its ticket only itself has to wait for. Threads
 // of low priority alone do not keep such turns out of the way: the kernel takes a core that one of them has for busy, and puts
 // those who serve behind one another on the next.
 
@@ -46,11 +47,16 @@ func (k *tickets) take(now, apart int64) int64 {
 	}
 }
 
-// overrun puts the next tickets off for a turn that ran for longer than its own was for: a host call that copies much does not
-// come back in its midst.
-func (c *crew) overrun(now, by int64) {
-	k, apart := &c.s.tickets.next, by*debtors/int64(len(c.workers))
-	for was := k.Load(); !k.CompareAndSwap(was, max(was, now)+apart); was = k.Load() {
+// overrun has a tenant rest whose turn ran for longer than its ticket was for: a host call that copies much does not come back in
+// its midst. Others in debt do not wait for that, and nobody rests for longer than half of what a call has, so that its next one
+// can still end.
+func (h *Share) overrun(now, by int64) {
+	rest, most := by*debtors/int64(len(h.s.long.workers)), int64(h.s.opts.Deadline/2)
+	for {
+		was := h.rests.Load()
+		if h.rests.CompareAndSwap(was, min(max(was, now)+rest, now+most)) {
+			return
+		}
 	}
 }
 
@@ -58,6 +64,9 @@ func (c *crew) overrun(now, by int64) {
 func (l *lane) due(now int64) int64 {
 	if !l.long() || !l.share.inDebt() {
 		return 0
+	}
+	if rest := l.share.rests.Load() - now; rest > 0 {
+		return rest // It takes its ticket then: one for later would put off those of others.
 	}
 	if l.ticket == 0 {
 		c := l.at.crew

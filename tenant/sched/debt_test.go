@@ -111,3 +111,80 @@ func TestATurnInDebtThatDoesNotComeBackInTimePaysForThat(t *testing.T) {
 		}
 	})
 }
+
+// owing is a tenant that owes all it can.
+func owing(s *Scheduler, name string) *Share {
+	share := s.NewShare(name, Limits{})
+	share.settleDebt(mostDebt, true)
+	return share
+}
+
+func TestWhatATenantRunsBeyondItsTicketsOthersInDebtDoNotWaitFor(t *testing.T) {
+	inBubble(t, Options{Workers: 1, LongWorkers: 1, StuckAfter: never}, func(t *testing.T, s *Scheduler) {
+		rude, other := owing(s, "rude"), owing(s, "other")
+		const each = 50 * time.Millisecond // of host calls that do not come back
+		for range 16 {
+			must(t, rude.Go(wasteful(each, func(error) {})))
+		}
+		time.Sleep(3 * time.Second)
+		const work = 20 * time.Millisecond
+		done := make(chan error, 1)
+		from := time.Now()
+		must(t, other.Go(compute(int(work/(100*time.Microsecond)), 100*time.Microsecond, func(err error) { done <- err })))
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		// Both have every second ticket while there are two, and now and then one of the rude tenant's host calls is before it.
+		if took, most := time.Since(from), 2*debtors*work+3*each; took > most {
+			t.Errorf("its call of %v took %v, want at most %v", work, took, most)
+		}
+	})
+}
+
+func TestATenantRestsForHalfOfWhatACallHasAtMost(t *testing.T) {
+	const deadline = time.Second
+	inBubble(t, Options{Workers: 1, LongWorkers: 1, Deadline: deadline, StuckAfter: never}, func(t *testing.T, s *Scheduler) {
+		share := owing(s, "a")
+		for range 100 {
+			share.overrun(s.now(), int64(time.Second))
+		}
+		done := make(chan error, 1)
+		must(t, share.Go(compute(50, 100*time.Microsecond, func(err error) { done <- err })))
+		if err := <-done; err != nil {
+			t.Errorf("the next call: %v", err)
+		}
+	})
+}
+
+func TestACallThatHasBegunIsToldInTimeThatItIsLate(t *testing.T) {
+	const deadline = time.Second
+	for name, c := range map[string]struct {
+		limits Limits
+		pause  func(h *Share)
+	}{
+		"of a tenant that rests":                 {Limits{}, func(h *Share) { h.settleDebt(mostDebt, true); h.rests.Store(int64(time.Hour)) }},
+		"of a tenant that has used up its quota": {Limits{Cores: 0.001}, func(h *Share) { h.Charge(int64(time.Minute)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, Options{Workers: 1, LongWorkers: 1, Deadline: deadline, StuckAfter: never}, func(t *testing.T, s *Scheduler) {
+				share := s.NewShare("shop", c.limits)
+				const calls = 3
+				errs := make(chan error, calls)
+				from := time.Now()
+				for range calls {
+					must(t, share.Go(compute(1<<30, 100*time.Microsecond, func(err error) { errs <- err })))
+				}
+				time.Sleep(20 * time.Millisecond)
+				c.pause(share)
+				for range calls {
+					if err := <-errs; err == nil {
+						t.Error("an endless call ended well")
+					}
+				}
+				if took := time.Since(from); took > deadline+10*time.Millisecond {
+					t.Errorf("the last of them was told after %v", took)
+				}
+			})
+		})
+	}
+}

@@ -16,6 +16,7 @@ type lane struct {
 	last   bool  // the last turn was a fresh one
 	ticket int64 // of a tenant in debt: when a turn of it may run; 0: it has none
 	alarm  *time.Timer
+	lookAt int64 // when it rings
 }
 
 // aside is why a lane's turns cannot be taken.
@@ -48,6 +49,33 @@ func (l *list) pop() *Turn {
 	return t
 }
 
+// popLate takes the first turn whose time is over.
+func (l *list) popLate(now int64) *Turn {
+	var before *Turn
+	for t := l.first; t != nil; before, t = t, t.next {
+		if now <= t.deadline {
+			continue
+		}
+		if before == nil {
+			return l.pop()
+		}
+		if before.next = t.next; t.next == nil {
+			l.last = before
+		}
+		t.next = nil
+		return t
+	}
+	return nil
+}
+
+// earliest is the deadline that is next, or otherwise, if that is before all of them.
+func (l *list) earliest(otherwise int64) int64 {
+	for t := l.first; t != nil; t = t.next {
+		otherwise = min(otherwise, t.deadline)
+	}
+	return otherwise
+}
+
 func (l *lane) push(t *Turn) {
 	l.turns++
 	if t.placed() {
@@ -65,13 +93,8 @@ func (l *lane) pop(now int64) *Turn {
 	t := l.late(now)
 	if t == nil {
 		if pause := max(l.share.pause(now), l.due(now)); pause > 0 {
-			l.aside = forTime
-			l.share.throttled.Add(1)
-			l.at.crew.s.counts.throttled.Add(1)
-			l.look(now, pause)
-			return nil
-		}
-		if t = l.choose(now); t != nil {
+			t = l.lateAside(now, pause)
+		} else if t = l.choose(now); t != nil {
 			l.ticket = 0
 		}
 	}
@@ -81,7 +104,7 @@ func (l *lane) pop(now int64) *Turn {
 	return t
 }
 
-// late takes a turn that is only to be told that its time is over. The first is the oldest.
+// late takes a turn that is only to be told that its time is over. Of short turns the first is the oldest.
 func (l *lane) late(now int64) *Turn {
 	if t := l.fresh.first; t != nil && now > t.deadline {
 		if !l.long() {
@@ -92,9 +115,27 @@ func (l *lane) late(now int64) *Turn {
 	return nil
 }
 
-// look has the lane looked at again after a pause, or when its oldest turn is late.
+// lateAside sets the lane aside, unless a turn in it is late: also one that has begun would wait for its tenant's pause, only to be
+// told then.
+func (l *lane) lateAside(now, pause int64) *Turn {
+	t := l.begun.popLate(now)
+	if t == nil && l.long() {
+		t = l.fresh.popLate(now) // They are here in the order in which they became long.
+	}
+	if t != nil {
+		return t
+	}
+	l.aside = forTime
+	l.share.throttled.Add(1)
+	l.at.crew.s.counts.throttled.Add(1)
+	l.look(now, pause)
+	return nil
+}
+
+// look has the lane looked at again after a pause, or when a turn in it is late.
 func (l *lane) look(now, pause int64) {
 	d := max(time.Duration(l.patience(now, pause)), leastPause)
+	l.lookAt = now + int64(d)
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(d, l.release)
 		return
@@ -118,10 +159,13 @@ func (l *lane) room() bool {
 
 // patience is when the lane has to be looked at again.
 func (l *lane) patience(now, pause int64) int64 {
-	if t := l.fresh.first; t != nil {
-		return min(pause, t.deadline-now+1)
+	next := l.begun.earliest(now + pause)
+	if l.long() {
+		next = l.fresh.earliest(next)
+	} else if t := l.fresh.first; t != nil {
+		next = min(next, t.deadline)
 	}
-	return pause
+	return next - now + 1
 }
 
 // choose takes a turn that has begun and one that has not by turns. What would be too many that have begun waits. Of long

@@ -27,6 +27,7 @@ type Share struct {
 	quiet     atomic.Int64 // of these, those that have a thread of low priority
 	patience  atomic.Int64 // nanoseconds that a turn runs as a short one
 	debt      atomic.Int64 // nanoseconds of long turns that came to nothing
+	rests     atomic.Int64 // in debt: until when it gets no ticket, for what it ran beyond its last ones
 	held      atomic.Int64 // times that a lane was set aside since too many have begun
 	throttled atomic.Int64
 	refused   atomic.Int64

@@ -123,7 +123,7 @@ func (t *Turn) charge(now int64) {
 	t.used += ran
 	t.share.charge(now, ran)
 	if by := ran - t.crew.quantum; by > 0 && t.crew == t.s.long && t.share.inDebt() {
-		t.crew.overrun(now, by)
+		t.share.overrun(now, by)
 	}
 }
 

@@ -57,6 +57,9 @@ func (w *worker) add(t *Turn) {
 	}
 	switch {
 	case l.aside != no:
+		if t.deadline < l.lookAt {
+			l.look(t.queuedAt, l.lookAt-t.queuedAt)
+		}
 	case l.linked:
 		w.count(1)
 	default:

@@ -11,7 +11,7 @@ package meter
 import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
 // Version counts what Rewrite has written: it grows with every change of that, for caches keep rewritten modules by it.
-const Version = 3
+const Version = 4
 
 // Names that a rewritten module uses. Modules that come with any of these are refused.
 const (
@@ -39,15 +39,16 @@ type Result struct {
 
 // Report is what rewriting learned about a module.
 type Report struct {
-	Functions   int  // of its own
-	Unmetered   int  // so small that callers pay for them
-	InRegisters int  // with loops: their fuel is in a local
-	Recursive   int  // count their stack
-	Points      int  // places where fuel is charged
-	BytesBefore int  // of the module
-	BytesAfter  int  //
-	States      int  // exported variables of the module's own
-	Restorable  bool // memory and variables are all the state that an instance has
+	Functions     int  // of its own
+	Unmetered     int  // so small that callers pay for them
+	InRegisters   int  // with loops: their fuel is in a local
+	Recursive     int  // count their stack
+	Points        int  // places where fuel is charged
+	BytesBefore   int  // of the module
+	BytesAfter    int  //
+	States        int  // exported variables of the module's own
+	TableElements int  // that its tables have, or can grow to
+	Restorable    bool // memory and variables are all the state that an instance has
 
 	Entries []string `json:"-"` // exports that the entry calls, by number
 }

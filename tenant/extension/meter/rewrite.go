@@ -51,6 +51,7 @@ func (w *rewriter) rewrite() error {
 		}
 	}
 	w.l.clamp(m)
+	w.report.TableElements = w.f.tableElements(m)
 	return nil
 }
 

@@ -31,6 +31,7 @@ type info struct {
 // facts are about the module as a whole.
 type facts struct {
 	infos    []info
+	grows    bool     // tables do, while it runs
 	mutates  bool     // tables or segments change while it runs
 	referred []uint32 // own functions that calls by table can reach
 	named    []uint32 // functions that code names by ref.func, each once
@@ -184,6 +185,7 @@ func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64), g *merges
 			refer(in.A)
 		case wasm.TableSet, wasm.TableGrow, wasm.TableFill, wasm.TableCopy, wasm.TableInit, wasm.ElemDrop, wasm.DataDrop:
 			f.mutates = true
+			f.grows = f.grows || in.Op == wasm.TableGrow
 		}
 		fi.bulk = fi.bulk || isBulk(in.Op)
 	}
@@ -201,18 +203,69 @@ func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64), g *merges
 	return nil
 }
 
-// frame estimates what a call of the function takes on the stack: its locals, and as much of the operand stack as its
-// instructions could fill if every eighth of them left a value there for long.
+// frame estimates what a call of the function takes on the stack: where its arguments and results are passed, where those and its
+// locals are kept, and as much of the operand stack as its instructions could fill if every eighth of them left a value there for
+// long. The compiler passes and keeps a vector in 16 bytes and all else in 8, and gives no place of a frame to two values.
 func frame(m *wasm.Module, own int, instrs uint64) uint64 {
-	bytes := 64 + instrs + 8*uint64(len(m.Types[m.Funcs[own]].Params))
+	t := &m.Types[m.Funcs[own]]
+	bytes := 64 + instrs + min(2*instrs, savedBytes) + widths(t.Params) + passed(t.Params) + passed(t.Results)
 	for _, run := range m.Code[own].Locals {
-		width := uint64(8)
-		if run.Type == wasm.V128 {
-			width = 16
-		}
-		bytes += width * uint64(run.N)
+		bytes += width(run.Type) * uint64(run.N)
 	}
 	return bytes
+}
+
+// savedBytes is what a function keeps of its caller's registers at most: 13 of 16 bytes each.
+const savedBytes = 13 * 16
+
+func widths(types []byte) (sum uint64) {
+	for _, t := range types {
+		sum += width(t)
+	}
+	return sum
+}
+
+// Arguments and results are passed in so many registers at least, of either kind, and others on the stack.
+const (
+	intRegisters   = 6
+	floatRegisters = 8
+)
+
+// passed is what is passed on the stack.
+func passed(types []byte) (sum uint64) {
+	ints, floats := 0, 0
+	for _, t := range types {
+		switch t {
+		case wasm.F32, wasm.F64, wasm.V128:
+			if floats++; floats > floatRegisters {
+				sum += width(t)
+			}
+		default:
+			if ints++; ints > intRegisters {
+				sum += width(t)
+			}
+		}
+	}
+	return sum
+}
+
+func width(t byte) uint64 {
+	if t == wasm.V128 {
+		return 16
+	}
+	return 8
+}
+
+// tableElements is how many elements the tables have, or may have if they grow.
+func (f *facts) tableElements(m *wasm.Module) (sum int) {
+	for _, t := range m.Tables {
+		if f.grows {
+			sum += int(t.Max)
+		} else {
+			sum += int(t.Min)
+		}
+	}
+	return sum
 }
 
 const (
