@@ -241,6 +241,9 @@ func (e *edit) returned(r Recovery) error {
 	if err := e.leave(r.Log, m.Ranges); err != nil {
 		return err
 	}
+	if m.Returned != "" {
+		return e.end(m, Failed, m.Returned+"; what it had was returned")
+	}
 	return e.end(m, Cancelled, "its target returned what it had")
 }
 

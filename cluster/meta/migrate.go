@@ -245,8 +245,9 @@ func (w writer) fail(ctx context.Context, id uint64, why string) error {
 }
 
 // Return gives the ranges of a migration back to its source. This node, its target, has stopped to serve them:
-// plan is where its log was after its last write of them. The source replays it and serves.
-func (m *Member) Return(ctx context.Context, id uint64, plan Plan) error {
+// plan is where its log was after its last write of them. The source replays it and serves. why is empty if somebody
+// has cancelled the migration; else it ends as failed, with that as the reason.
+func (m *Member) Return(ctx context.Context, id uint64, plan Plan, why string) error {
 	return m.change(ctx, func(e *edit) error {
 		mig, err := e.moving(id, m.Node)
 		if err != nil {
@@ -260,6 +261,9 @@ func (m *Member) Return(ctx context.Context, id uint64, plan Plan) error {
 			return err
 		}
 		mig.Stage = Returning
+		if !mig.Cancel {
+			mig.Returned = why
+		}
 		if err := e.put(keyMigration(id), mig); err != nil {
 			return err
 		}

@@ -106,7 +106,7 @@ func TestACancelledMigrationReturnsToItsSource(t *testing.T) {
 	}
 	wantError(t, members[1].FailMigration(patience(t), m.ID, "why"), "can be cancelled only")
 	wantError(t, members[1].CompleteMigration(patience(t), m.ID, MigrationStats{}), "was cancelled")
-	ok(t, members[1].Return(patience(t), m.ID, Plan{Cut: 77, Roster: 5}))
+	ok(t, members[1].Return(patience(t), m.ID, Plan{Cut: 77, Roster: 5}, ""))
 	got := read(t, s)
 	want := map[uint64]Recovery{m.ID: {Node: "n2", Log: members[1].Node.Log, Return: m.ID, Plan: &Plan{Cut: 77, Roster: 5}, Parts: []Part{{Heir: "n1", Ranges: slots(0, 99)}}}}
 	if diff := cmp.Diff(want, got.Returns); diff != "" || !got.Arriving("n1").Equal(slots(0, 99)) || !got.Holds("n2").Covers(slots(0, 99)) {
@@ -116,6 +116,27 @@ func TestACancelledMigrationReturnsToItsSource(t *testing.T) {
 	got = read(t, s)
 	if got.Migrations[m.ID].Stage != Cancelled || len(got.Returns) != 0 || got.Arriving("n1") != nil || !got.Logs[members[1].Node.Log].Leaving.Equal(slots(0, 99)) {
 		t.Fatalf("%+v", got.Migrations[m.ID])
+	}
+}
+
+func TestAMigrationThatItsTargetReturnsByItselfHasFailedAndSaysWhy(t *testing.T) {
+	for cancelled, want := range map[bool]Migration{
+		false: {Stage: Failed, Why: "nothing came; what it had was returned"},
+		true:  {Stage: Cancelled, Why: "its target returned what it had"},
+	} {
+		t.Run(fmt.Sprintf("cancelled %t", cancelled), func(t *testing.T) {
+			s, members, _ := three(t)
+			m := moved(t, members[0], members[1], slots(0, 99))
+			if cancelled {
+				ok(t, s.CancelMigration(patience(t), m.ID))
+			}
+			ok(t, members[1].Return(patience(t), m.ID, Plan{}, "nothing came"))
+			ok(t, members[0].Recovered(patience(t), Share{Log: members[1].Node.Log, Ranges: slots(0, 99), Return: m.ID}))
+			got := read(t, s)
+			if end := got.Migrations[m.ID]; end.Stage != want.Stage || end.Why != want.Why || !got.Map.Ranges("n1").Covers(slots(0, 99)) {
+				t.Errorf("it is %s, since %s", end.Stage, end.Why)
+			}
+		})
 	}
 }
 

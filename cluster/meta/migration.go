@@ -15,7 +15,7 @@ import (
 // Stage is how far a migration has come.
 //
 //	wanted ── Move ── moving ── CompleteMigration ── done
-//	  │                 └── Return ── returning ── the source has replayed it ── cancelled
+//	  │                 └── Return ── returning ── the source has replayed it ── cancelled, or failed if nobody asked for it
 //	  ├── cancelled, failed
 //	  └── Copy ── copying, of one with late ownership: see Copy
 //
@@ -30,7 +30,7 @@ const (
 	Copying Stage = "copying"
 	// Moving is one whose target owns the ranges and still needs the source's log.
 	Moving Stage = "moving"
-	// Returning is one that was cancelled: the source owns the ranges again and still
+	// Returning is one that was cancelled, or whose target could not carry it out: the source owns the ranges again and still
 	// needs the target's log.
 	Returning Stage = "returning"
 	// Done is one that has ended with the ranges at its target.
@@ -142,7 +142,9 @@ type Migration struct {
 	// By is who asked for it; empty for an operator.
 	By string `json:"by,omitempty"`
 	// Why it was asked for, and once it has ended why it did as it did.
-	Why       string    `json:"why,omitempty"`
+	Why string `json:"why,omitempty"`
+	// Returned is why the target returns the ranges by itself; empty if somebody has cancelled the migration.
+	Returned  string    `json:"returned,omitempty"`
 	Requested time.Time `json:"requested"`
 	Began     time.Time `json:"began,omitzero"`
 	// Served is since when the target carries all load, and nothing but cold records is still to come.

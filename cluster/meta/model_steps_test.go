@@ -136,7 +136,7 @@ func (w *modelWorld) migrationSteps(m Migration, all *modelSteps) {
 	all.add(progress, a == nil && !stopped && !seen.Cancel && source.yielded(m.ID), func() { target.arrive(seen, source) }, "%s serves %d", m.Target, m.ID)
 	all.add(progress, seen.Cancel && !stopped, func() { target.stopped[m.ID] = true }, "%s stops to serve %d", m.Target, m.ID)
 	all.add(progress, stopped && m.Stage == Moving, func() {
-		w.try(target.member.Return(ctx, m.ID, Plan{Cut: target.store.log.batch - 1}))
+		w.try(target.member.Return(ctx, m.ID, Plan{Cut: target.store.log.batch - 1}, "why"))
 	}, "%s returns %d", m.Target, m.ID)
 	if a == nil || stopped {
 		return

@@ -25,11 +25,11 @@ type lane struct {
 	stop  context.CancelFunc
 }
 
-// partition is a piece that is being pulled.
+// partition is a piece, and how far it was pulled.
 type partition struct {
 	piece  view.Range
 	cursor store.PullCursor
-	slot   uint32 // of the landing, if there is one
+	slot   uint32 // of the landing, if there is one, while a lane has it
 }
 
 func (p *pulls) lane(partitions int) (*lane, error) {
@@ -50,7 +50,7 @@ func (l *lane) run(ctx context.Context) error {
 		err = l.once(ctx)
 	}
 	for _, at := range l.under {
-		l.p.leave(at.piece)
+		l.p.leave(at)
 	}
 	l.under = nil
 	l.dropLanding(ctx, err == nil)
@@ -110,11 +110,10 @@ func (l *lane) patience(ctx context.Context) context.Context {
 // fill begins as many partitions as there may be.
 func (l *lane) fill(ctx context.Context) error {
 	for len(l.under) < l.most {
-		piece, ok := l.p.next()
+		at, ok := l.p.next()
 		if !ok {
 			return nil
 		}
-		at := &partition{piece: piece}
 		if l.land != nil {
 			at.slot = l.land.take()
 		}
@@ -155,6 +154,7 @@ func (l *lane) once(ctx context.Context) error {
 		return err
 	}
 	l.under = append(l.under[:0], l.under[1:]...)
+	l.p.m.advances.Add(1)
 	if !got.all() {
 		at.cursor = got.Cursor
 		return l.ask(ctx, at)

@@ -115,7 +115,7 @@ func (m *move) beginCopy(ctx context.Context) error {
 		return err
 	}
 	c.token = begun.Token
-	m.silence = time.Time{}
+	m.silence.end()
 	m.total.Store(begun.Bytes)
 	return nil
 }
@@ -133,7 +133,7 @@ func (m *move) dropCopy() {
 // copyAll pulls all records, by as many pullers as there are partitions.
 func (m *move) copyAll(ctx context.Context) error {
 	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate}}
-	p.left = pieces(m.ranges, m.o.Partitions)
+	p.left = partitions(m.ranges, m.o.Partitions)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
@@ -165,11 +165,11 @@ func (m *move) copySome(ctx context.Context, p *pulls) error {
 	}
 	one := &puller{line: line, worker: w}
 	for {
-		piece, ok := p.next()
+		at, ok := p.next()
 		if !ok {
 			return nil
 		}
-		if err := m.copyPiece(ctx, p, one, piece); err != nil {
+		if err := m.copyPiece(ctx, p, one, at.piece); err != nil {
 			return err
 		}
 	}

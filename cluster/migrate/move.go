@@ -50,7 +50,8 @@ type move struct {
 	since    time.Time // when it entered that
 	began    time.Time
 	served   time.Time // when all was here
-	silence  time.Time // since when the source does not answer; zero if it does
+	silence  silence
+	returns  string // why, if nobody cancelled it
 	yielded  yielded
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
@@ -62,6 +63,7 @@ type move struct {
 	copied   *copied // then
 
 	pulled         atomic.Int64  // how many pulls were answered
+	advances       atomic.Int64  // and how many of what they brought is done with, whatever fails after it
 	quiet          chan struct{} // closed when nothing is imported any more
 	now            atomic.Pointer[stage]
 	waitsFor       atomic.Pointer[string]
@@ -200,21 +202,20 @@ func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
 // node: then what came is returned to it by way of etcd.
 func (m *move) failed(ctx context.Context, err error) {
 	m.log.Warn("a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
-	if m.silence.IsZero() {
-		m.silence = time.Now()
-	}
+	unheard := m.silence.lasts(m.advances.Load())
 	if m.at == closing {
 		m.enter(copying) // What was missed nobody knows.
 	}
-	if m.at == copying && time.Since(m.silence) > m.o.Patience {
+	if m.at == copying && unheard > m.o.Patience {
 		if _, err := m.giveUp(ctx, fmt.Errorf("%s does not answer %s: %w", m.want.Source, m.o.Self, err)); err == nil {
 			m.enter(over)
 			return
 		}
 	}
 	moving := m.o.Cache.Snapshot().Migrations[m.id].Stage == meta.Moving
-	if moving && m.at != returning && m.at != completing && time.Since(m.silence) > m.o.Patience {
-		m.log.Warn("the source does not answer this node: what came is returned", "for", m.o.Patience.String())
+	if moving && m.at != returning && m.at != completing && unheard > m.o.Patience {
+		m.returns = fmt.Sprintf("nothing came from %s to %s for %s: %s", m.want.Source, m.o.Self, m.o.Patience, reason(err))
+		m.log.Warn("nothing comes from the source: what came is returned", "for", m.o.Patience.String())
 		m.enter(returning)
 		return
 	}

@@ -20,7 +20,7 @@ type pulls struct {
 	pace pace
 
 	mu   sync.Mutex
-	left []view.Range // that nobody pulls yet
+	left []*partition // that nobody pulls
 	log  scanned      // what was read of the source's log, if that is how cold records come
 
 	settled map[record.SegmentID]bool // all that was known of these segments of the source was asked for
@@ -46,7 +46,7 @@ func newPulls(m *move) *pulls {
 	p := &pulls{m: m, pace: pace{bytesPerSecond: m.o.Rate}}
 	p.hurried = m.hurried
 	p.tier = newTier(m.o.Tier, m.want.SourceLog)
-	p.left = pieces(m.want.Ranges, m.o.Partitions)
+	p.left = partitions(m.want.Ranges, m.o.Partitions)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -170,23 +170,31 @@ func (p *pulls) discard() {
 	p.lanes = nil
 }
 
-func (p *pulls) next() (view.Range, bool) {
+func (p *pulls) next() (*partition, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := len(p.left) - 1
 	if last < 0 {
-		return view.Range{}, false
+		return nil, false
 	}
-	r := p.left[last]
+	at := p.left[last]
 	p.left = p.left[:last]
-	return r, true
+	return at, true
 }
 
-// leave leaves a piece to who pulls next.
-func (p *pulls) leave(piece view.Range) {
+// leave leaves a piece to who pulls next, who goes on from where it is: the source keeps nothing of a pull.
+func (p *pulls) leave(at *partition) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.left = append(p.left, piece)
+	p.left = append(p.left, at)
+}
+
+// partitions are the pieces of ranges, of which nothing was pulled.
+func partitions(ranges view.Ranges, n int) (all []*partition) {
+	for _, piece := range pieces(ranges, n) {
+		all = append(all, &partition{piece: piece})
+	}
+	return all
 }
 
 // replay imports what a pull brought, as many at a time as may: the other processors are for clients, and for what they wait for.

@@ -68,6 +68,7 @@ func (p *pulls) scanSome(ctx context.Context) error {
 			p.mu.Unlock()
 			return err
 		}
+		p.m.advances.Add(1)
 	}
 }
 

@@ -140,7 +140,7 @@ const (
 
 // rest pauses after a step that took some time. The source has answered, so its patience begins anew.
 func (p *pulls) rest(ctx context.Context, took time.Duration) error {
-	p.m.silence = time.Time{}
+	p.m.silence.end()
 	if p.hurried() {
 		return ctx.Err()
 	}

@@ -41,7 +41,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	case err != nil:
 		return yielding, err
 	}
-	m.silence = time.Time{}
+	m.silence.end()
 	m.yielded = y
 	if y.Bytes > 0 {
 		m.total.Store(y.Bytes)
@@ -216,7 +216,7 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 	}
 	m.o.Gate.Expect(m.want.Ranges)
 	defer m.o.Gate.Unexpect(m.want.Ranges)
-	if err := member.Return(ctx, m.id, meta.Plan{Cut: last, Roster: m.o.Roster()}); err != nil {
+	if err := member.Return(ctx, m.id, meta.Plan{Cut: last, Roster: m.o.Roster()}, m.returns); err != nil {
 		return returning, err
 	}
 	m.log.Info("what came was returned to the source", "batch", last)
