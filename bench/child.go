@@ -46,8 +46,10 @@ func startProgram(name, program string, args ...string) (*child, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
+	left.running(c.cmd.Process.Pid)
 	go func() {
 		_, err := c.cmd.Process.Wait()
+		left.ended(c.cmd.Process.Pid)
 		c.err = err
 		close(c.done)
 	}()

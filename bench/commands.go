@@ -62,7 +62,7 @@ func experiment(cmd *cobra.Command, claim string, f commonFlags, measure func(co
 	}
 	p := newProgress(cmd.ErrOrStderr())
 	before := readMachineTime()
-	out, err := measure(ctx, p)
+	out, err := interruptible(ctx, grace, func() (outcome, error) { return measure(ctx, p) })
 	p.end()
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func openFixture(p *progress, f engineFlags, s shape, at place) (*fixture, error
 	x := &fixture{records: uint64(f.records), shape: s}
 	o := store.Options{Durability: store.None}
 	if at != inMemory {
-		dir, err := os.MkdirTemp(f.dir, "ostro-bench-")
+		dir, err := makeDir(f.dir)
 		if err != nil {
 			return nil, fmt.Errorf("make a data directory: %w", err)
 		}

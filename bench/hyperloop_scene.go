@@ -44,7 +44,7 @@ func newHyperScene(ctx context.Context, f hyperFlags) (*hyperScene, error) {
 }
 
 func (s *hyperScene) start(ctx context.Context) (err error) {
-	if s.dir, err = os.MkdirTemp("", "ostro-bench-"); err != nil {
+	if s.dir, err = makeDir(""); err != nil {
 		return fmt.Errorf("make a directory: %w", err)
 	}
 	if err := boundRealTime(longestRun + 2*s.f.duration); err != nil {

@@ -98,7 +98,7 @@ func measureLarger(ctx context.Context, p *progress, f largerFlags) (*largerOutc
 		DataBytes: data, BudgetBytes: max(leastBudget, int64(float64(data)/f.factor)),
 	}}
 	x.driver = f.driver(uint64(f.records))
-	dir, err := os.MkdirTemp("", "ostro-bench-")
+	dir, err := makeDir("")
 	if err != nil {
 		return nil, fmt.Errorf("make a data directory: %w", err)
 	}

@@ -89,7 +89,7 @@ type recoveryRound struct {
 }
 
 func measureRecovery(ctx context.Context, p *progress, f recoveryFlags) (*recoveryOutcome, error) {
-	dir, err := os.MkdirTemp("", "ostro-bench-")
+	dir, err := makeDir("")
 	if err != nil {
 		return nil, fmt.Errorf("make a data directory: %w", err)
 	}

@@ -111,7 +111,7 @@ type cluster struct {
 // startCluster starts a cluster of nodes with their data in a directory of its own. Nothing moves by itself, unless
 // args say so: most loads of experiments are uneven on purpose.
 func startCluster(ctx context.Context, program string, nodes int, args ...string) (*cluster, error) {
-	dir, err := os.MkdirTemp("", "ostro-bench-")
+	dir, err := makeDir("")
 	if err != nil {
 		return nil, fmt.Errorf("make a data directory: %w", err)
 	}

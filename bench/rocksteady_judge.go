@@ -104,11 +104,14 @@ func (g judged) tails(async []steadyRound) verdict {
 }
 
 func (g judged) stalls(async []steadyRound) verdict {
-	return line(async, verdict{Line: "longest silence meanwhile, to the calm", Wanted: "<= 3x"}, func(v *verdict) {
-		ratio := medianOf(async, steadyRound.quiet)
-		longest := slices.MaxFunc(async, func(a, b steadyRound) int { return int(a.During.Silence - b.During.Silence) })
-		v.Ours = fmt.Sprintf("%s; the longest %s", times(ratio), short(longest.During.Silence))
-		v.Holds = holds(ratio <= wantedTail)
+	return line(async, verdict{Line: "longest silence and longest wait meanwhile, to the calm", Wanted: "<= 3x"}, func(v *verdict) {
+		silence, wait := medianOf(async, steadyRound.quiet), medianOf(async, steadyRound.wait)
+		longest := async[0].During
+		for _, r := range async {
+			longest.Silence, longest.Max = max(longest.Silence, r.During.Silence), max(longest.Max, r.During.Max)
+		}
+		v.Ours = fmt.Sprintf("%s and %s; the longest %s and %s", times(silence), times(wait), short(longest.Silence), short(longest.Max))
+		v.Holds = holds(max(silence, wait) <= wantedTail)
 	})
 }
 

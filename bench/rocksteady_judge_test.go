@@ -14,7 +14,7 @@ func steadyOf(system, mode string, served, took, p50, p999 time.Duration) steady
 
 // tailed is a stretch of a thousand operations, one of which took long.
 func tailed(p999 time.Duration) stretch {
-	return stretch{Samples: 1000, P999: p999, Silence: p999, slowest: []time.Duration{time.Microsecond, p999}}
+	return stretch{Samples: 1000, P999: p999, Silence: p999, Max: p999, slowest: []time.Duration{time.Microsecond, p999}}
 }
 
 // What each line of the claim is about, in its order.
@@ -49,6 +49,7 @@ func TestEachLineOfTheRocksteadyClaimIsJudgedByItsFigure(t *testing.T) {
 		"Redis is nearly as fast":   {func(o *steadyOutcome) { o.Rounds[3].Took = 4900 * ms }, map[int]string{lineRedis: "NO"}},
 		"clients wait":              {func(o *steadyOutcome) { o.Rounds[0].During.slowest = tailed(31 * ms).slowest }, map[int]string{lineTail: "NO"}},
 		"clients hear nothing":      {func(o *steadyOutcome) { o.Rounds[0].During.Silence = 31 * ms }, map[int]string{lineSilence: "NO"}},
+		"some keys hang":            {func(o *steadyOutcome) { o.Rounds[0].During.Max = 31 * ms }, map[int]string{lineSilence: "NO"}},
 		"an error in another mode":  {func(o *steadyOutcome) { o.Rounds[2].Errors = map[string]int64{"lost": 1} }, map[int]string{lineErrors: "NO"}},
 		"an answer that never came": {func(o *steadyOutcome) { o.Rounds[0].Late = 1 }, map[int]string{lineErrors: "NO"}},
 		"an error of Redis is none of ours": {

@@ -55,6 +55,9 @@ func (r steadyRound) safe() float64 { return float64(r.Bytes) / 1e6 / r.Took.Sec
 func (r steadyRound) tail() float64  { return float64(r.During.P999) / float64(r.Calm.P999) }
 func (r steadyRound) quiet() float64 { return float64(r.During.Silence) / float64(r.Calm.Silence) }
 
+// wait is of the one request that waited longest: half of the keys may hang while nobody sees a silence, for the others answer.
+func (r steadyRound) wait() float64 { return float64(r.During.Max) / float64(r.Calm.Max) }
+
 // load is what was offered, in percent of the most.
 func (r steadyRound) load() string { return fmt.Sprintf("%d%%", r.Load) }
 

@@ -29,7 +29,7 @@ type installed struct {
 
 // measureInstall is how many functions fit, and how soon they answer after a restart.
 func (x *splinter) measureInstall(ctx context.Context) error {
-	dir, err := os.MkdirTemp("", "ostro-bench-")
+	dir, err := makeDir("")
 	if err != nil {
 		return fmt.Errorf("make a data directory: %w", err)
 	}

@@ -61,7 +61,7 @@ func (l launch) start(ctx context.Context) (*target, error) {
 	p := &process{output: &tail{}, exited: make(chan struct{})}
 	dir := l.dir
 	if dir == "" {
-		if dir, err = os.MkdirTemp("", "ostro-bench-"); err != nil {
+		if dir, err = makeDir(""); err != nil {
 			return nil, fmt.Errorf("make a data directory: %w", err)
 		}
 		p.dir = dir
@@ -81,8 +81,10 @@ func (l launch) start(ctx context.Context) (*target, error) {
 		p.removeDir()
 		return nil, fmt.Errorf("start %s: %w", l.name, err)
 	}
+	left.running(p.cmd.Process.Pid)
 	go func() {
 		p.err = p.cmd.Wait()
+		left.ended(p.cmd.Process.Pid)
 		close(p.exited)
 	}()
 	t := &target{Name: l.name, Addr: own.Addr(), Pid: p.cmd.Process.Pid, proc: p}

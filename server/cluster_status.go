@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/fabric/frame"
 )
 
 // ClusterStatus is all that an operator may want to know of a cluster at one moment.
@@ -49,6 +51,8 @@ type NodeStatus struct {
 	// Facts are what the node says of itself; nil if it did not answer, then Silence is why.
 	Facts   *NodeFacts `json:"facts,omitempty"`
 	Silence string     `json:"silence,omitempty"`
+	// Secretive is one that says nothing since the status was asked for without the nodes' secret.
+	Secretive bool `json:"secretive,omitempty"`
 }
 
 // NodeFacts are what only the node itself knows: its answer to the call MethodStatus.
@@ -180,7 +184,7 @@ func nodeStatus(s *meta.Snapshot, id view.NodeID, facts map[view.NodeID]NodeFact
 	if f, ok := facts[id]; ok {
 		st.Facts = &f
 	} else if err := silence[id]; err != nil {
-		st.Silence = err.Error()
+		st.Silence, st.Secretive = err.Error(), errors.Is(err, frame.ErrUnauthorized)
 	}
 	return st
 }
@@ -235,6 +239,9 @@ func (c *ClusterStatus) problems() (list []string) {
 		case n.Alive && n.Facts != nil && n.Facts.Unhealthy != "":
 			say("%s is unhealthy: %s", n.ID, n.Facts.Unhealthy)
 		}
+	}
+	if slices.ContainsFunc(c.Nodes, func(n NodeStatus) bool { return n.Secretive }) {
+		say("nodes tell nothing of themselves without the secret that they share: name its file with --secret-file, or the cluster's directory with --dir")
 	}
 	if first, last := c.clocks(); last.at.Sub(first.at) > clockSpread {
 		say("the clock of %s is %s ahead of that of %s: keys expire by them, and a write that is tried again may run twice from two minutes on; let NTP set them",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -56,11 +57,15 @@ func (b Balancer) Period() time.Duration {
 	return b.Every
 }
 
-func (b Balancer) check() error {
+// Check says what is wrong with settings.
+func (b Balancer) Check() error {
 	switch b.Mode {
 	case BalancerOff, BalancerDryRun, BalancerAuto, "":
 	default:
 		return fmt.Errorf("there is no mode %q: use auto, dry-run or off", b.Mode)
+	}
+	if !finite(b.Trigger) || !finite(b.MinOps) {
+		return fmt.Errorf("a trigger of %v and %v operations a second are no bounds: use numbers, or 0 for the default", b.Trigger, b.MinOps)
 	}
 	if b.Trigger != 0 && b.Trigger < 1.05 {
 		return fmt.Errorf("a trigger of %v would never let the cluster rest: use 1.05 or more, or 0 for the default", b.Trigger)
@@ -76,6 +81,8 @@ func (b Balancer) check() error {
 	}
 	return nil
 }
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // Decision is what a balancer last thought, for people to read. Nothing is decided by it.
 type Decision struct {
@@ -111,7 +118,7 @@ func (s *Snapshot) Spent(since time.Time) (moves int, bytes int64) {
 
 // SetBalancer says how the cluster is kept even from now on.
 func (s *Store) SetBalancer(ctx context.Context, b Balancer) error {
-	if err := b.check(); err != nil {
+	if err := b.Check(); err != nil {
 		return err
 	}
 	_, _, err := s.change(ctx, nil, func(e *edit) error { return e.put(keyBalancer, b) })

@@ -13,11 +13,11 @@ func TestABalancerThatMakesNoSenseIsRefused(t *testing.T) {
 		"nothing to tell":          {Every: 1},
 		"less than none":           {HourBytes: -1},
 	} {
-		if err := b.check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := b.Check(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", b, err, want)
 		}
 	}
-	if err := (Balancer{}).check(); err != nil || (Balancer{}).Does() != BalancerAuto {
+	if err := (Balancer{}).Check(); err != nil || (Balancer{}).Does() != BalancerAuto {
 		t.Errorf("who decides nothing gets %s, %v", Balancer{}.Does(), err)
 	}
 }

@@ -47,23 +47,14 @@ Settings that are not given are as by default.`,
   ostro cluster balance off --cluster etcd://a,b,c`,
 		Args: takes(0, 1, "auto, dry-run or off, or nothing to see what it thinks"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), 10*time.Second)
-			defer cancel()
-			s, _, err := f.which.open(ctx)
+			if len(args) == 0 {
+				return f.run(cmd.Context(), nil)
+			}
+			b, err := f.balancer(args[0])
 			if err != nil {
 				return err
 			}
-			defer s.Close()
-			if len(args) == 1 {
-				b, err := f.balancer(args[0])
-				if err != nil {
-					return err
-				}
-				if err := s.SetBalancer(ctx, b); err != nil {
-					return err
-				}
-			}
-			return f.show(ctx, s)
+			return f.run(cmd.Context(), &b)
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -78,17 +69,36 @@ Settings that are not given are as by default.`,
 	return cmd
 }
 
+// run sets a balancer, unless it is nil, and shows what it does.
+func (f *balanceFlags) run(ctx context.Context, b *meta.Balancer) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, _, err := f.which.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if b != nil {
+		if err := s.SetBalancer(ctx, *b); err != nil {
+			return err
+		}
+	}
+	return f.show(ctx, s)
+}
+
 // balancer is what the flags say.
 func (f *balanceFlags) balancer(mode string) (meta.Balancer, error) {
 	b := meta.Balancer{Mode: meta.BalancerMode(mode), Trigger: f.trigger, Moves: f.moves, MinOps: f.minOps, HourMoves: f.hourly, Every: f.every}
-	if f.budget == "" {
-		return b, nil
+	if f.budget != "" {
+		budget, err := server.ParseSize(f.budget)
+		if err != nil {
+			return b, usagef("--budget: %v", err)
+		}
+		b.HourBytes = int64(budget)
 	}
-	budget, err := server.ParseSize(f.budget)
-	if err != nil {
-		return b, usagef("--budget: %v", err)
+	if err := b.Check(); err != nil {
+		return b, usagef("%v", err)
 	}
-	b.HourBytes = int64(budget)
 	return b, nil
 }
 

@@ -82,6 +82,8 @@ func stateOf(n server.NodeStatus) string {
 		return "recovering"
 	case len(n.Pulling) > 0:
 		return "pulling"
+	case n.Secretive:
+		return "not asked"
 	case n.Silence != "":
 		return "silent"
 	case n.Share == 0:

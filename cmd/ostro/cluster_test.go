@@ -75,6 +75,7 @@ func TestAStatusTellsNodesRecoveriesAndProblems(t *testing.T) {
 			{ID: "d", Lost: true},
 			{ID: "e", Alive: true, Silence: "it does not answer"},
 			{ID: "f", Alive: true},
+			{ID: "g", Alive: true, Silence: "it does not know the secret", Secretive: true},
 		},
 		Logs: []server.LogStatus{{Node: "a", Copies: 1, Wanted: 2, Backups: []view.NodeID{"c"}, Degraded: true}},
 		Recoveries: []server.RecoveryStatus{{
@@ -87,8 +88,8 @@ func TestAStatusTellsNodesRecoveriesAndProblems(t *testing.T) {
 	var out bytes.Buffer
 	r.print(&out)
 	for _, want := range []string{
-		"etcd://x: recovering; 4 of 6 nodes alive, 3 copies wanted, coordinator a",
-		"serving", "1.2.3.4:7", "0-8191", "42", "1 of 2: c", "3m", "dead", "draining", "lost", "silent", "idle",
+		"etcd://x: recovering; 5 of 7 nodes alive, 3 copies wanted, coordinator a",
+		"serving", "1.2.3.4:7", "0-8191", "42", "1 of 2: c", "3m", "dead", "draining", "lost", "silent", "idle", "not asked",
 		"Recovery of b: replaying, 1.0 MiB of 4.0 MiB, about 1.5s left", "a takes 25.0%: replaying", "c takes 25.0%: not begun",
 		"drain of c: b comes first", "! b is dead and owns 50.0% of the keys",
 	} {

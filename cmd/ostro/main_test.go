@@ -38,19 +38,25 @@ func said(err error) string {
 
 func TestWrongUsageExitsWithTwoAndSaysWhatWasMeant(t *testing.T) {
 	for line, want := range map[string]string{
-		"serv":                      `ostro has no command "serv"; did you mean "server"?`,
-		"frobnicate-all":            "`ostro --help` lists all",
-		"config chek":               `ostro config has no command "chek"; did you mean "check"?`,
-		"server --prot 1":           "unknown flag --prot; did you mean --port?",
-		"server --port many":        `"many" is not a whole number`,
-		"server extra":              "`ostro server` takes no arguments",
-		"check":                     "`ostro check` takes one data directory",
-		"check --quarantine .":      "--quarantine needs --repair",
-		"inspect /no/such":          "/no/such is not a data directory",
-		"config check":              "takes one file",
-		"config check /no/such":     "/no/such does not exist",
-		"config show --port 99999":  "--port must be from 0 to 65535, not 99999",
-		"config show --blob-url x:": "--blob-url must begin with file://",
+		"serv":                                  `ostro has no command "serv"; did you mean "server"?`,
+		"frobnicate-all":                        "`ostro --help` lists all",
+		"config chek":                           `ostro config has no command "chek"; did you mean "check"?`,
+		"server --prot 1":                       "unknown flag --prot; did you mean --port?",
+		"server --port many":                    `"many" is not a whole number`,
+		"server extra":                          "`ostro server` takes no arguments",
+		"check":                                 "`ostro check` takes one data directory",
+		"check --quarantine .":                  "--quarantine needs --repair",
+		"inspect /no/such":                      "/no/such is not a data directory",
+		"config check":                          "takes one file",
+		"config check /no/such":                 "/no/such does not exist",
+		"config show --port 99999":              "--port must be from 0 to 65535, not 99999",
+		"cluster balance sometimes":             `there is no mode "sometimes": use auto, dry-run or off`,
+		"cluster balance auto --trigger 0.5":    "would never let the cluster rest",
+		"cluster balance auto --trigger nan":    "a trigger of NaN",
+		"cluster balance auto --trigger inf":    "a trigger of +Inf",
+		"cluster balance auto --min-ops -inf":   "-Inf operations a second are no bounds",
+		"cluster balance auto --budget nothing": "--budget",
+		"config show --blob-url x:":             "--blob-url must begin with file://",
 	} {
 		_, err := ostro(t, strings.Fields(line)...)
 		if exitCode(err) != exitUsage || !strings.Contains(said(err), want) {

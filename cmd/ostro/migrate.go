@@ -33,8 +33,9 @@ func newMigrate() *cobra.Command {
 the keys at once: it takes writes from the first moment, and what is read before
 it has arrived is fetched first. Nothing acknowledged is lost if either node dies meanwhile.
 
-Say what to move with one of --slots, --range and --fraction. Ranges that are cut within
-a slot work with every client, but cluster clients find their keys by redirects then.
+Say what to move with one of --slots, --range and --fraction. If a range is cut within a slot,
+cluster clients find the keys of that slot by redirects, and commands on several of its keys (MGET,
+MSET, DEL) that lie at two nodes then are refused with CROSSSLOT: split them, or cut between slots.
 
 The command waits and shows how far it is, and what it does to clients: the 99.9th
 percentile of the time that both nodes took to answer, before and meanwhile. Ctrl-C ends the

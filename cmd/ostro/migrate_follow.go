@@ -198,8 +198,11 @@ func (r migrationReport) amount() string {
 	if took := m.Took(); took > 0 {
 		text += fmt.Sprintf(" in %s: %s MB/s", took.Round(time.Millisecond), megabytes(int64(float64(m.Bytes)/took.Seconds())))
 	}
-	if m.Cold > 0 && m.Stage.Ended() {
+	switch {
+	case m.Cold > 0 && m.Stage == meta.Done:
 		text += fmt.Sprintf("; %s followed%s", counted(m.Cold, "cold record"), ways(m.Followed))
+	case m.Cold > 0 && m.Stage.Ended():
+		text += fmt.Sprintf("; it ended before all of %s had followed", counted(m.Cold, "cold record"))
 	}
 	if p := m.Progress; p != nil && p.Followed != (meta.Followed{}) {
 		text += "; cold records so far" + ways(p.Followed)

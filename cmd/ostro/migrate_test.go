@@ -308,4 +308,13 @@ func TestAMigrationThatSettlesIsMovedAndSaysWhatIsToCome(t *testing.T) {
 	if moved(r.Migration) {
 		t.Error("what is being cancelled is not moved")
 	}
+	for stage, want := range map[meta.Stage]string{
+		meta.Done: "; 900 cold records followed", meta.Cancelled: "; it ended before all of 900 cold records had followed",
+		meta.Failed: "; it ended before all of 900 cold records had followed",
+	} {
+		r.Stage, r.Progress = stage, nil
+		if got := r.amount(); !strings.HasSuffix(got, want) {
+			t.Errorf("one that is %s: %q, want %q", stage, got, want)
+		}
+	}
 }

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+func TestANodeThatIsAskedWithoutItsSecretIsNotCalledSilent(t *testing.T) {
+	node, err := peer.NewServer(peer.ServerOptions{Node: "a", Secret: []byte("what the nodes share")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = l.Close(), node.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			go node.ServeConn(c)
+		}
+	}()
+	s := &meta.Snapshot{
+		Nodes: map[view.NodeID]meta.Node{"a": {ID: "a", Address: l.Addr().String()}, "b": {ID: "b", Address: "127.0.0.1:1"}},
+		Alive: map[view.NodeID]meta.Presence{"a": {}, "b": {}},
+	}
+	facts, silence := askAll(t.Context(), s, []byte("another secret of etcd"))
+	status := StatusOf(s, facts, silence)
+	a, b := status.Nodes[0], status.Nodes[1]
+	if !a.Secretive || b.Secretive || b.Silence == "" {
+		t.Errorf("%+v, and %+v", a, b)
+	}
+	if !slices.ContainsFunc(status.Problems, func(p string) bool { return strings.Contains(p, "--secret-file") }) {
+		t.Errorf("nobody says what to do: %q", status.Problems)
+	}
+}
