@@ -55,7 +55,7 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 				m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, m.Code[0])
 			}
 		},
-		"locals in nested loops": func(m *wasm.Module) { nestedLoops(m, 60) },
+		"locals in nested loops": func(m *wasm.Module) { nestedLoops(m, 75) },
 		"locals in nested loops of many functions": func(m *wasm.Module) {
 			nestedLoops(m, 45)
 			for range 20 {
@@ -69,8 +69,8 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 			m.Code[0].Body = append(bytes.Repeat([]byte{0x03, 0x40, 0x0b}, 1_450), m.Code[0].Body...)
 		},
 		"locals where branches meet": func(m *wasm.Module) {
-			m.Code[0].Locals = []wasm.LocalRun{{N: 100, Type: wasm.I32}}
-			m.Code[0].Body = slices.Concat(bytes.Repeat(branchy, 1_000), readAll(100), m.Code[0].Body)
+			m.Code[0].Locals = []wasm.LocalRun{{N: 120, Type: wasm.I32}}
+			m.Code[0].Body = slices.Concat(bytes.Repeat(branchy, 1_000), readAll(120), m.Code[0].Body)
 		},
 		"operands beside branches": func(m *wasm.Module) {
 			m.Code[0].Locals = []wasm.LocalRun{{N: 1, Type: wasm.I32}}
@@ -124,9 +124,9 @@ func readAll(n byte) (code []byte) {
 
 func TestWhoIsRefusedIsToldWhatToSplit(t *testing.T) {
 	m := function()
-	nestedLoops(m, 60)
+	nestedLoops(m, 75)
 	_, err := extension.Describe(m.Encode(), extension.DefaultLimits())
-	for _, want := range []string{"function 0: ", "the limit is 20000000", "it has 60 locals, 240 blocks and branches, loops 60 deep", "split the function"} {
+	for _, want := range []string{"function 0: ", "the limit is 40000000", "it has 75 locals, 300 blocks and branches, loops 75 deep", "split the function"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("it lacks %q: %v", want, err)
 		}

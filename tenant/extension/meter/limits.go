@@ -41,7 +41,7 @@ func DefaultLimits() Limits {
 		LocalBlocks:   4_000_000,
 		LoopDepth:     100,
 		Operands:      10_000,
-		Effort:        20_000_000,
+		Effort:        40_000_000,
 		Efforts:       120_000_000,
 		Results:       16,
 		Types:         4096,
