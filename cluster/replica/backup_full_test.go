@@ -3,6 +3,7 @@ package replica_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,10 +53,21 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	if !errors.Is(refused, replica.ErrFull) || !bytes.Contains([]byte(refused.Error()), []byte("no space left")) || len(ids) < 3 {
 		t.Fatalf("after %d replicas: %v", len(ids), refused)
 	}
-	fill := filepath.Join(dir, "fill")
-	fillDisk(t, fill)
-	if err := s.put("b1", closedText(logID, 99, 9900), roster(90, 0, append(ids, 99)...)); !errors.Is(err, replica.ErrFull) {
-		t.Fatalf("a put on a full disk: %v", err)
+	// A buffer that was being made ahead fails, too, and leaves the room that it had: what is put then has it.
+	var fills []string
+	put := 0
+	for full := false; !full; {
+		fills = append(fills, filepath.Join(dir, fmt.Sprint("fill", put)))
+		fillDisk(t, fills[put])
+		id := record.SegmentID(90 + put)
+		err := s.put("b1", closedText(logID, id, record.BatchID(id)*100), roster(uint64(id), 0, append(ids, id)...))
+		switch full = errors.Is(err, replica.ErrFull); {
+		case full:
+		case err != nil, put == 3:
+			t.Fatalf("put %d on a full disk: %v", put, err)
+		default:
+			put, ids = put+1, append(ids, id)
+		}
 	}
 
 	// Closing works; the replicas stay where they are.
@@ -73,16 +85,18 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	}
 	same()
 	// A fence has room even now, and it holds.
-	if a := s.survey("b1", true); !a.Retired || len(a.Replicas) != len(texts) {
+	if a := s.survey("b1", true); !a.Retired || len(a.Replicas) != len(texts)+put {
 		t.Fatalf("got %+v", a)
 	}
 	h.restart()
-	if a := s.survey("b1", false); !a.Retired || len(a.Replicas) != len(texts) {
+	if a := s.survey("b1", false); !a.Retired || len(a.Replicas) != len(texts)+put {
 		t.Fatalf("got %+v", a)
 	}
 	same()
 	// Room makes it go on.
-	check(t, os.Remove(fill))
+	for _, fill := range fills {
+		check(t, os.Remove(fill))
+	}
 	await.True(t, "all are flushed", func() bool { return h.Metrics().BuffersBusy == 0 })
 	same()
 }
