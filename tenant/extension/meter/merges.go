@@ -45,12 +45,12 @@ type step struct {
 
 // place is where branches to a block lead. After an if comes another one, for what its else needs.
 type place struct {
-	loop, forks bool // forks: there is an else
-	values      int  // that branches bring
-	branches    int
-	below       int // operands that stay on the stack meanwhile
-	takes       int
-	leaves      int
+	loop, when, forks bool // when: it is an if; forks: that has an else
+	values            int  // that branches bring
+	branches          int
+	below             int // operands that stay on the stack meanwhile
+	takes             int
+	leaves            int
 }
 
 // begin forgets the function before.
@@ -77,10 +77,7 @@ func (g *merges) take(m *wasm.Module, in *wasm.Instr) {
 	case wasm.Block, wasm.Loop, wasm.If:
 		g.begins(m, in)
 	case wasm.Else:
-		b := &g.blocks[g.inner()]
-		b.forks = true
-		g.height = b.below + b.takes
-		g.note(in.Op, g.inner(), 0)
+		g.otherwise()
 	case wasm.End:
 		g.end()
 	case wasm.Br:
@@ -110,7 +107,7 @@ func (g *merges) begins(m *wasm.Module, in *wasm.Instr) {
 		g.loops++
 		g.depth = max(g.depth, g.loops)
 	case wasm.If:
-		g.enter(place{takes: takes, leaves: leaves, values: leaves, branches: 1})
+		g.enter(place{takes: takes, leaves: leaves, values: leaves, when: true, branches: 1})
 		g.note(in.Op, g.inner(), 0)
 		g.blocks = append(g.blocks, place{})
 	}
@@ -119,6 +116,16 @@ func (g *merges) begins(m *wasm.Module, in *wasm.Instr) {
 func (g *merges) note(op wasm.Op, a, b uint32) { g.steps = append(g.steps, step{op, a, b}) }
 
 func (g *merges) inner() uint32 { return g.open[len(g.open)-1] }
+
+// otherwise notes an else. One that belongs to no if means nothing here: the compiler refuses it.
+func (g *merges) otherwise() {
+	b := &g.blocks[g.inner()]
+	if b.when && !b.forks {
+		b.forks = true
+		g.height = b.below + b.takes
+		g.note(wasm.Else, g.inner(), 0)
+	}
+}
 
 func (g *merges) end() {
 	b := &g.blocks[g.inner()]
@@ -141,7 +148,7 @@ func (g *merges) effort() int {
 	n := (len(g.blocks) + 1) * g.words
 	g.sets = append(g.sets[:0], make([]uint64, n)...)
 	g.live = g.sets[n-g.words:]
-	for g.back() {
+	for passes := g.depth + 2; passes > 0 && g.back(); passes-- {
 	}
 	sum := 64 * (g.alive + g.beside)
 	for i, b := range g.blocks {

@@ -74,6 +74,18 @@ func TestTheEffortIsForWhatIsReadBehindThePlacesWhereBranchesMeet(t *testing.T) 
 	}
 }
 
+func TestAnElseWithoutAnIfHoldsUpNobody(t *testing.T) {
+	// The first loop's else would take away what the second one needs, again and again.
+	for _, code := range [][][]byte{
+		{loop, use(1), other, loop, use(2), brIf(0), end, brIf(0), end},
+		{block, other, loop, use(2), brIf(0), end, end},
+		{get(0), when, put(1), other, put(2), other, loop, use(3), brIf(0), end, end, use(1)},
+		{other, loop, use(1), brIf(0), end},
+	} {
+		measured(t, code...).effort() // It returns.
+	}
+}
+
 func TestTheHeightOfTheStackIsKnown(t *testing.T) {
 	operand := []byte{0x41, 0}
 	add := []byte{0x6a}
