@@ -29,12 +29,11 @@ func (in *instance) findArea(turns Turns) error {
 	if !m.hasArea {
 		return nil
 	}
-	in.task.begin(in, in.pool.birth(areaName, turns), &in.pool.limits)
-	defer in.task.end()
-	if err := in.run(m.area); err != nil {
+	at, err := in.runFirst(areaName, m.area, turns)
+	if err != nil {
 		return err
 	}
-	in.area = uint32(in.task.stack[0])
+	in.area = uint32(at)
 	if _, ok := in.mem.at(in.area, m.areaLen()); !ok || in.area == 0 {
 		return errArea
 	}

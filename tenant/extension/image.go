@@ -16,6 +16,7 @@ type image struct {
 	filed  bool // it is a file
 	fd     int  // of that, until it is closed; -1: there is none. Guarded by the module's imaging
 	states []uint64
+	area   uint32 // where it is
 }
 
 // piece is memory that is not all zero.
@@ -28,7 +29,7 @@ type piece struct {
 const copiedMost = 64 << 10
 
 func newImage(in *instance) (*image, error) {
-	im := &image{bytes: len(in.mem.buf), fd: -1}
+	im := &image{bytes: len(in.mem.buf), fd: -1, area: in.area}
 	for _, g := range in.variables() {
 		im.states = append(im.states, g.Get())
 	}
@@ -127,6 +128,7 @@ func (im *image) reset(in *instance) bool {
 	for i, g := range in.variables() {
 		g.Set(im.states[i])
 	}
+	in.area = im.area
 	return true
 }
 

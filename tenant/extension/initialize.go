@@ -70,15 +70,24 @@ func (p *Pool) keepImage(in *instance) error {
 	return nil
 }
 
+// runInitialize runs what a module has for it. The area is part of that: some make it when they are asked where it is.
 func (p *Pool) runInitialize(in *instance, turns Turns) error {
-	if !p.module.about.Initializes {
-		return nil
+	if p.module.about.Initializes {
+		if _, err := in.runFirst(initializeName, p.module.initialize, turns); err != nil {
+			return err
+		}
 	}
-	private := in.task.private // The start function may have seen what is the tenant's, too.
-	in.task.begin(in, p.birth(initializeName, turns), &p.limits)
+	return in.findArea(turns)
+}
+
+// runFirst runs code that comes before any call.
+func (in *instance) runFirst(name string, function uint64, turns Turns) (result uint64, err error) {
+	private := in.task.private // What ran before may have seen what is the tenant's, too.
+	in.task.begin(in, in.pool.birth(name, turns), &in.pool.limits)
 	in.task.private = private
 	defer in.task.end()
-	return in.run(p.module.initialize)
+	err = in.run(function)
+	return in.task.stack[0], err
 }
 
 // imageIfAny is the module's, which pools of several tenants share, or the pool's own, if initialization has seen a

@@ -82,10 +82,7 @@ func (p *Pool) newInstance(turns Turns) (in *instance, err error) {
 	if in.mem.err != nil {
 		return in, in.mem.err
 	}
-	if err := p.initialize(in, turns); err != nil {
-		return in, err
-	}
-	return in, in.findArea(turns)
+	return in, p.initialize(in, turns)
 }
 
 func (in *instance) instantiate(turns Turns) error {
