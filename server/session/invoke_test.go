@@ -21,11 +21,17 @@ import (
 // withFunctions adds to options what functions need, and installs those for tests. It ends with the test.
 func withFunctions(t testing.TB, st *store.Store, o session.Options) session.Options {
 	t.Helper()
+	return withScheduled(t, st, o, sched.Options{})
+}
+
+// withScheduled is withFunctions with a scheduler of its own kind.
+func withScheduled(t testing.TB, st *store.Store, o session.Options, by sched.Options) session.Options {
+	t.Helper()
 	book, err := tenant.OpenFile("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Tenants, err = tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), sched.Options{}); err != nil {
+	if o.Tenants, err = tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), by); err != nil {
 		t.Fatal(err)
 	}
 	files, err := library.OpenFiles("")
