@@ -89,7 +89,7 @@ func TestAHostileFunctionGetsAnErrorAndOthersGoOn(t *testing.T) {
 		{[]string{"trap"}, []string{"trap", "wildread"}},
 		{[]string{"memory"}, []string{"wildpointer", "wildkey"}},
 		{[]string{"returned"}, []string{"hugevalue"}},
-		{[]string{"stack"}, []string{"recursion", "pingpong"}},
+		{append([]string{"stack"}, endless...), []string{"recursion", "pingpong"}}, // In debt, on a busy machine, it may wait for too long.
 		{[]string{"response"}, []string{"giantresponse"}},
 		{append([]string{"host calls"}, endless...), []string{"hostflood"}},
 		{append([]string{"wrote too many keys"}, endless...), []string{"writeflood"}},
