@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -18,29 +17,10 @@ var everyPlace = store.Range{First: 0, Last: ^record.Place(0)}
 // BenchmarkPull gives a million records of 130 B away, as a source does: into the buffer of
 // an answer.
 func BenchmarkPull(b *testing.B) {
-	st, err := store.Open(store.Options{Dir: b.TempDir(), Durability: store.EverySec, Cluster: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	st := moving(b)
 	defer st.Close()
 	ss := session(b, st)
-	var key [30]byte
-	copy(key[:], "user:profile:000000000")
-	value := make([]byte, 100)
-	for i := 0; i < pullRecords; i += 1000 {
-		if s := attempt(ss, func() store.Status {
-			for n := range 1000 {
-				binary.LittleEndian.PutUint64(key[22:], uint64(i+n)*0x9E3779B97F4A7C15)
-				k := ss.Key(0, key[:])
-				if s := ss.Put(&k, store.Write{Value: value}, nil); s != store.OK {
-					return s
-				}
-			}
-			return store.OK
-		}); s != store.OK {
-			b.Fatal(s, ss.Err())
-		}
-	}
+	fillForMoves(b, ss)
 	answer := make([]byte, 0, 2*pullBytes)
 	bytes, records := 0, 0
 	for b.Loop() {
