@@ -61,6 +61,7 @@ func experiment(cmd *cobra.Command, claim string, f commonFlags, measure func(co
 		Started:    time.Now(),
 	}
 	p := newProgress(cmd.ErrOrStderr())
+	first := pace()
 	before := readMachineTime()
 	out, err := interruptible(ctx, grace, func() (outcome, error) { return measure(ctx, p) })
 	p.end()
@@ -68,5 +69,6 @@ func experiment(cmd *cobra.Command, claim string, f commonFlags, measure func(co
 		return err
 	}
 	rep.Company = readMachineTime().since(before)
+	rep.Company.Pace = [2]float64{first, pace()}
 	return emit(cmd.OutOrStdout(), rep, out, f)
 }

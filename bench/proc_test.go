@@ -35,6 +35,12 @@ func TestResidentMemoryIsReadFromItsFields(t *testing.T) {
 	}
 }
 
+func TestACoreHasAPace(t *testing.T) {
+	if got := pace(); got < 1e6 || got > 1e10 {
+		t.Errorf("%.0f steps a second", got)
+	}
+}
+
 func TestCompanyIsWhatOthersTook(t *testing.T) {
 	before := parseMachineTime([]byte("cpu  100 0 50 800 10 0 0 40 7 7\ncpu0 1 1 1\n"))
 	after := parseMachineTime([]byte("cpu  150 0 80 810 10 0 0 50 9 9\n"))

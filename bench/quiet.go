@@ -2,9 +2,12 @@ package bench
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -54,8 +57,40 @@ func parseMachineTime(stat []byte) machineTime {
 // Company is how much of the cores others took during a run: figures taken in
 // much company are worth little.
 type Company struct {
-	Others float64 `json:"others"` // share of all cores
-	Stolen float64 `json:"stolen"` // by the host of this virtual machine
+	Others float64    `json:"others"` // share of all cores
+	Stolen float64    `json:"stolen"` // by the host of this virtual machine
+	Pace   [2]float64 `json:"pace"`   // of a core before the run and after it, in steps a second
+}
+
+func (c Company) String() string {
+	return fmt.Sprintf("others took %.0f%% of the cores during the run, the host %.0f%%; a core's pace was %.0f million steps/s before it, %.0f after",
+		100*c.Others, 100*c.Stolen, c.Pace[0]/1e6, c.Pace[1]/1e6)
+}
+
+// pace is how many steps a second a core makes of the time it is given, each of which needs the one before. A core that is
+// slowed down, or whose other half somebody uses, makes fewer, and no other figure of the machine tells.
+func pace() float64 {
+	runtime.LockOSThread() // The thread's time is what counts.
+	defer runtime.UnlockOSThread()
+	start, steps := threadTime(), 0
+	for x := uint64(1); ; steps += 1 << 20 {
+		if took := threadTime() - start; took >= 50*time.Millisecond {
+			paced.Store(x)
+			return float64(steps) / took.Seconds()
+		}
+		for range 1 << 20 {
+			x = x*6364136223846793005 + 1442695040888963407
+		}
+	}
+}
+
+// paced has the compiler believe that the steps are of use.
+var paced atomic.Uint64
+
+func threadTime() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now) // cannot fail with these arguments
+	return time.Duration(now.Nano())
 }
 
 // since compares with an earlier reading.

@@ -51,8 +51,8 @@ func emit(w io.Writer, rep Report, out outcome, f commonFlags) error {
 	for _, note := range rep.Notes {
 		fmt.Fprintf(w, "· %s\n", note)
 	}
-	fmt.Fprintf(w, "machine  %s\ncompany  others took %.0f%% of the cores during the run, the host %.0f%%\ncommit   %s\nrepeat   %s\n",
-		rep.Machine.line(), 100*rep.Company.Others, 100*rep.Company.Stolen, rep.Machine.Commit, rep.Command)
+	fmt.Fprintf(w, "machine  %s\ncompany  %s\ncommit   %s\nrepeat   %s\n",
+		rep.Machine.line(), rep.Company, rep.Machine.Commit, rep.Command)
 	return nil
 }
 

@@ -71,7 +71,7 @@ func sampleReport(name string) Report {
 		Experiment: name, Claim: "it is fast",
 		Machine: Machine{"Some CPU", 2, 24 << 30, "6.1", "go1.26", "0123456789ab"},
 		Command: "ostro bench " + name, Started: time.Now(),
-		Company: Company{Others: 0.02, Stolen: 0.01},
+		Company: Company{Others: 0.02, Stolen: 0.01, Pace: [2]float64{700e6, 690e6}},
 	}
 }
 
