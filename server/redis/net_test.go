@@ -416,14 +416,15 @@ func newFunctions(t testing.TB, tenants *tenant.Registry) *library.Library {
 	return l
 }
 
-// newTenants is a registry without tenants.
+// newTenants is a registry without tenants. Calls have more time than usual: what is tested here is what they do, on machines
+// however slow.
 func newTenants(t testing.TB, st *store.Store) *tenant.Registry {
 	t.Helper()
 	book, err := tenant.OpenFile("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), sched.Options{})
+	r, err := tenant.Open(context.Background(), book, st, slog.New(slog.DiscardHandler), sched.Options{Deadline: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
