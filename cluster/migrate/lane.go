@@ -10,7 +10,7 @@ import (
 	"github.com/ostrodb/ostro/internal/background"
 )
 
-// lane brings pieces of the ranges over one connection, by one humble goroutine here and one at the source. Of each of
+// lane brings pieces of the ranges over one connection, by one modest goroutine here and one at the source. Of each of
 // its partitions one pull is under way: while one is replayed the others are on their way, and neither end waits
 // for the other's processor.
 type lane struct {
@@ -43,7 +43,7 @@ func (p *pulls) lane(partitions int) (*lane, error) {
 // run pulls until no piece is left. It is for a goroutine of its own. After an error what it was at is left to
 // others.
 func (l *lane) run(ctx context.Context) error {
-	background.Humble()
+	background.Modest()
 	l.prepare(ctx)
 	err := l.fill(ctx)
 	for err == nil && len(l.under) > 0 {

@@ -72,7 +72,7 @@ func (k *caller) run(ctx context.Context) error {
 		}
 		if m.quiet && !k.quiet {
 			k.quiet = true
-			background.Humble()
+			background.Modest()
 		}
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)

@@ -128,8 +128,8 @@ func (s *Server) HandleInOrder(name string, h Handler) {
 }
 
 // HandleQuietly is HandleInOrder for bulk work: from the first such call on all of a connection is
-// served by a thread of the least priority. So callers have Lines for it, and the handler takes no lock that those take
-// who serve clients: see background.Humble.
+// served by a thread of low priority. So callers have Lines for it, and the handler takes no lock that those take
+// who serve clients: see background.Modest.
 func (s *Server) HandleQuietly(name string, h Handler) {
 	s.set(name, method{handler: h, inOrder: true, quiet: true})
 }

@@ -17,17 +17,18 @@ func Quiet() {
 	lower(niceness)
 }
 
-// Humble is Quiet for work that is to have what nobody else wants, as that of a migration: even what is quiet goes before it.
-func Humble() {
+// Modest is Quiet for work whose end clients wait for in a way, as for that of a migration: it goes after those who serve, and
+// before what is quiet.
+func Modest() {
 	runtime.LockOSThread()
-	lower(humility)
+	lower(modesty)
 }
 
 // Quietly runs f on a thread of a priority below that of quiet goroutines, and waits for its end. It is
 // for what may come later than their work.
 func Quietly(f func()) { apart(patience, f) }
 
-// Modestly is Quietly for what somebody waits for in a way: it goes after those who serve, and before what is quiet.
+// Modestly is Quietly with the priority of modest goroutines.
 func Modestly(f func()) { apart(modesty, f) }
 
 // apart runs f on a thread of its own, and waits for its end.

@@ -22,26 +22,26 @@ func TestAQuietGoroutineRunsAtLowPriorityAndLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-func TestAHumbleGoroutineGoesAfterAllOthers(t *testing.T) {
-	humble := make(chan int)
-	go func() {
-		Humble()
+func TestWhatIsDoneHumblyGoesAfterAllOthers(t *testing.T) {
+	var got int
+	InTurnHumbly(func(func()) {
 		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-		humble <- 20 - n
-	}()
-	if got := <-humble; got < humility || humility <= max(niceness, patience, modesty) {
+		got = 20 - n
+	})
+	if got < humility || humility <= max(niceness, patience, modesty) {
 		t.Errorf("niceness %d; that of others is %d, %d and %d", got, niceness, patience, modesty)
 	}
 }
 
-func TestWhatIsDoneModestlyGoesBeforeQuietOnesAndAfterOthers(t *testing.T) {
+func TestAModestGoroutineGoesBeforeQuietOnesAndAfterOthers(t *testing.T) {
 	usual, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-	var got int
-	Modestly(func() {
+	modest := make(chan int)
+	go func() {
+		Modest()
 		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-		got = 20 - n
-	})
-	if got < 20-usual || got < modesty || got >= max(niceness, 21-usual) {
+		modest <- 20 - n
+	}()
+	if got := <-modest; got < 20-usual || got < modesty || got >= max(niceness, 21-usual) {
 		t.Errorf("niceness %d; usual is %d, quiet %d", got, 20-usual, niceness)
 	}
 }

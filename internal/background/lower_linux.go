@@ -11,7 +11,8 @@ import (
 // wait for the memory that it frees.
 const niceness = 10
 
-// modesty leaves it a quarter of a core's time.
+// modesty leaves it a quarter of a core's time: clients wait for what pulls have not brought yet. With niceness 16 a migration
+// beside clients who leave nothing idle took five times as long, and a third longer beside a load of 30%.
 const modesty = 5
 
 // patience leaves three quarters of what the background gets to quiet goroutines.
