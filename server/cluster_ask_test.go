@@ -30,13 +30,15 @@ func TestANodeThatIsAskedWithoutItsSecretIsNotCalledSilent(t *testing.T) {
 		Nodes: map[view.NodeID]meta.Node{"a": {ID: "a", Address: l.Addr().String()}, "b": {ID: "b", Address: "127.0.0.1:1"}},
 		Alive: map[view.NodeID]meta.Presence{"a": {}, "b": {}},
 	}
-	facts, silence := askAll(t.Context(), s, []byte("another secret of etcd"))
-	status := StatusOf(s, facts, silence)
-	a, b := status.Nodes[0], status.Nodes[1]
-	if !a.Secretive || b.Secretive || b.Silence == "" {
-		t.Errorf("%+v, and %+v", a, b)
-	}
-	if !slices.ContainsFunc(status.Problems, func(p string) bool { return strings.Contains(p, "--secret-file") }) {
-		t.Errorf("nobody says what to do: %q", status.Problems)
+	for what, secret := range map[string][]byte{"another": []byte("another secret of etcd"), "none": nil} {
+		facts, silence := askAll(t.Context(), s, secret)
+		status := StatusOf(s, facts, silence)
+		a, b := status.Nodes[0], status.Nodes[1]
+		if !a.Secretive || b.Secretive != (secret == nil) || b.Silence == "" {
+			t.Errorf("%s: %+v, and %+v", what, a, b)
+		}
+		if !slices.ContainsFunc(status.Problems, func(p string) bool { return strings.Contains(p, "--secret-file") }) {
+			t.Errorf("%s: nobody says what to do: %q", what, status.Problems)
+		}
 	}
 }

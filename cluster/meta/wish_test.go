@@ -107,13 +107,24 @@ func TestTheFirstPlanOfARecoveryStays(t *testing.T) {
 	}
 }
 
-func TestTheSecretIsMadeOnce(t *testing.T) {
+func TestTheSecretIsMadeOnceAndNotByWhoOnlyReads(t *testing.T) {
 	s := open(t)
+	for range 2 {
+		seen, err := s.Read(patience(t))
+		ok(t, err)
+		if got, err := s.SecretOf(seen); err != nil || got != nil {
+			t.Fatalf("there is a secret that nobody made: %x, %v", got, err)
+		}
+	}
 	first, err := s.Secret(patience(t))
 	ok(t, err)
 	second, err := s.Secret(patience(t))
 	ok(t, err)
-	if len(first) != 32 || !bytes.Equal(first, second) {
-		t.Fatalf("the secrets are %x and %x", first, second)
+	seen, err := s.Read(patience(t))
+	ok(t, err)
+	third, err := s.SecretOf(seen)
+	ok(t, err)
+	if len(first) != 32 || !bytes.Equal(first, second) || !bytes.Equal(first, third) {
+		t.Fatalf("the secrets are %x, %x and %x", first, second, third)
 	}
 }

@@ -181,7 +181,7 @@ func (m *move) copyPiece(ctx context.Context, p *pulls, one *puller, piece view.
 	for {
 		var got pulled
 		one.head = ask.encode(one.head)
-		entries, err := one.call(ctx, methodPull, peer.Raw(one.head), nil, &got)
+		entries, err := one.call(ctx, methodPull, peer.Raw(one.head), nil, got.decode)
 		if err != nil {
 			return err
 		}

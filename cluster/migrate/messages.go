@@ -3,6 +3,7 @@ package migrate
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -142,10 +143,10 @@ func (p *pulled) decode(b []byte) error {
 // all tells whether nothing is left behind it.
 func (p *pulled) all() bool { return p.Cursor == (store.PullCursor{}) }
 
-// keys asks for single keys: the head of methodKeys. Its bulk is the keys, one after the other.
+// keys asks for single keys: the head of methodKeys, whose bulk is the keys, one after the other, and of methodKnown.
 type keys struct {
 	ID     ID
-	Cursor store.PullCursor
+	Cursor store.PullCursor // where the first of them goes on
 }
 
 func (k *keys) encode() peer.Raw {
@@ -157,6 +158,42 @@ func (k *keys) decode(b []byte) error {
 		return fmt.Errorf("%w: a pull of keys with a head of %d bytes", peer.ErrMalformed, len(b))
 	}
 	k.ID, k.Cursor = binary.LittleEndian.Uint64(b), cursorOf(b[8:])
+	if k.Cursor.At != 0 || k.Cursor.Piece > math.MaxInt32 {
+		return fmt.Errorf("%w: a pull of keys that goes on at %+v", peer.ErrMalformed, k.Cursor)
+	}
+	return nil
+}
+
+// gave is the head of an answer to a pull of keys, or of what is known of. Its bulk is entries.
+type gave struct {
+	store.Unsent
+	Records uint32
+}
+
+const gaveBytes = 8 + cursorBytes + 4
+
+func (g *gave) encode() peer.Raw {
+	b := binary.LittleEndian.AppendUint64(make([]byte, 0, gaveBytes), g.Keys)
+	return binary.LittleEndian.AppendUint32(appendCursor(b, g.Next), g.Records)
+}
+
+// decode reads the answer to a pull of so many keys, the first of them from a cursor on. One that says what cannot be is refused:
+// the same would be asked for for ever, or somebody told that a key came which did not.
+func (g *gave) decode(b []byte, asked int, from store.PullCursor) error {
+	if len(b) != gaveBytes {
+		return fmt.Errorf("%w: an answer to a pull of keys with a head of %d bytes", peer.ErrMalformed, len(b))
+	}
+	g.Keys, g.Next = binary.LittleEndian.Uint64(b), cursorOf(b[8:])
+	g.Records = binary.LittleEndian.Uint32(b[8+cursorBytes:])
+	begun := g.Next != store.PullCursor{}
+	switch {
+	case asked < store.MaxPullKeys && g.Keys>>asked != 0:
+		return fmt.Errorf("%w: an answer that tells of more than the %d keys that were asked for", peer.ErrMalformed, asked)
+	case begun != g.Has(0):
+		return fmt.Errorf("%w: an answer whose first key is left and goes on at %+v", peer.ErrMalformed, g.Next)
+	case begun && (g.Next == from || g.Next.At != 0):
+		return fmt.Errorf("%w: an answer that gets no further than %+v", peer.ErrMalformed, from)
+	}
 	return nil
 }
 
@@ -173,6 +210,9 @@ func decodeKeys(b []byte) (list []store.ArrivingKey, err error) {
 		if len(b) < 8 || uint64(binary.LittleEndian.Uint32(b[4:])) > uint64(len(b)-8) {
 			return nil, fmt.Errorf("%w: a key that ends early", peer.ErrMalformed)
 		}
+		if len(list) == store.MaxPullKeys {
+			return nil, errManyKeys
+		}
 		k := store.ArrivingKey{Table: record.TableID(binary.LittleEndian.Uint32(b))}
 		end := 8 + binary.LittleEndian.Uint32(b[4:])
 		k.Bytes, b = b[8:end:end], b[end:]
@@ -181,3 +221,5 @@ func decodeKeys(b []byte) (list []store.ArrivingKey, err error) {
 	}
 	return list, nil
 }
+
+var errManyKeys = fmt.Errorf("%w: a pull of more than %d keys", peer.ErrMalformed, store.MaxPullKeys)

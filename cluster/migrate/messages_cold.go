@@ -48,6 +48,9 @@ func decodePlaces(b []byte) (places []record.Place, err error) {
 	if len(b)%8 != 0 {
 		return nil, fmt.Errorf("%w: places of %d bytes", peer.ErrMalformed, len(b))
 	}
+	if len(b) > 8*store.MaxPullKeys {
+		return nil, errManyKeys
+	}
 	for ; len(b) > 0; b = b[8:] {
 		places = append(places, record.Place(binary.LittleEndian.Uint64(b)))
 	}

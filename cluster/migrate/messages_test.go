@@ -43,11 +43,17 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	if l2 != l {
 		t.Errorf("%+v", l2)
 	}
-	k := keys{ID: 7, Cursor: cursor}
+	k := keys{ID: 7, Cursor: store.PullCursor{Log: 2, Value: 3, Piece: 4}}
 	var k2 keys
 	check(t, k2.decode(k.encode()))
 	if k2 != k {
 		t.Errorf("%+v", k2)
+	}
+	g := gave{Unsent: store.Unsent{Keys: 1 | 1<<63, Next: k.Cursor}, Records: 12}
+	var g2 gave
+	check(t, g2.decode(g.encode(), store.MaxPullKeys, store.PullCursor{}))
+	if g2 != g || !g2.Has(63) || g2.Has(62) {
+		t.Errorf("%+v", g2)
 	}
 	var b []byte
 	var list []store.ArrivingKey
@@ -101,6 +107,24 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 	}
 	if (&pull{}).decode((&pull{Range: view.Whole, Bytes: 1 << 31}).encode(nil)) == nil {
 		t.Error("more than an answer can carry")
+	}
+	begun := store.PullCursor{Value: 1, Piece: 3}
+	for what, g := range map[string]gave{
+		"more keys than were asked for":       {Unsent: store.Unsent{Keys: 1 << 5}},
+		"a first key that goes on nowhere":    {Unsent: store.Unsent{Keys: 1}},
+		"a first key that came and goes on":   {Unsent: store.Unsent{Next: store.PullCursor{Value: 1, Piece: 4}}},
+		"a first key that got no further":     {Unsent: store.Unsent{Keys: 1, Next: begun}},
+		"a first key that goes on at another": {Unsent: store.Unsent{Keys: 1, Next: store.PullCursor{At: 1}}},
+	} {
+		if (&gave{}).decode(g.encode(), 5, begun) == nil {
+			t.Error(what)
+		}
+	}
+	if (&gave{}).decode((&gave{}).encode()[1:], 5, begun) == nil {
+		t.Error("an answer that lacks a byte")
+	}
+	if (&keys{}).decode((&keys{Cursor: store.PullCursor{Piece: 1 << 63}}).encode()) == nil {
+		t.Error("a piece that no value has")
 	}
 	for range 1000 {
 		b := make([]byte, random.IntN(64))

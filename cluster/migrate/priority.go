@@ -2,21 +2,24 @@ package migrate
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
-// maxKeys is how many keys one priority pull asks for.
-const maxKeys = 64
+// maxKeys is how many keys one priority pull asks for. Half of them are for new ones: of those that were left behind because they are large
+// there may be many.
+const maxKeys = store.MaxPullKeys
 
 // priority is the keys that operations wait for. They are asked for in batches: one is under way,
 // and the next gathers meanwhile. A key that is asked for already is not asked for
-// again; who wants it then waits with the others.
+// again, unless the answer had no room for it; who wants it then waits with the others.
 type priority struct {
 	mu     sync.Mutex
 	wishes map[name]*wish
+	left   []*wish // that were asked for, and did not come or not as a whole; oldest first
 	next   []*wish // that nobody has asked for yet, oldest first
 	ended  bool
 	wake   chan struct{} // holds one token
@@ -30,6 +33,20 @@ type name struct {
 type wish struct {
 	key  store.ArrivingKey
 	done []func(error)
+
+	// Of who asks, alone.
+	asked bool
+	here  bool             // it has come, or is known not to be
+	at    store.PullCursor // where its value goes on, if some of it has come
+	known bool             // there was word of it, and at is of that
+}
+
+// begin returns the wish, to be asked for by the word that there is of it, or without.
+func (w *wish) begin(known bool) *wish {
+	if w.known != known {
+		w.known, w.at = known, store.PullCursor{}
+	}
+	return w
 }
 
 func newPriority() *priority {
@@ -63,12 +80,7 @@ func (p *priority) want(k store.ArrivingKey, done func(error)) {
 // take waits for keys and takes the next batch of them. None: ctx has ended.
 func (p *priority) take(ctx context.Context) []*wish {
 	for {
-		p.mu.Lock()
-		n := min(len(p.next), maxKeys)
-		batch := p.next[:n:n]
-		p.next = p.next[n:]
-		p.mu.Unlock()
-		if n > 0 {
+		if batch := p.batch(); len(batch) > 0 {
 			return batch
 		}
 		select {
@@ -79,17 +91,46 @@ func (p *priority) take(ctx context.Context) []*wish {
 	}
 }
 
+// batch takes what was left behind, oldest first, and what is new.
+func (p *priority) batch() []*wish {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := min(len(p.left), maxKeys-min(len(p.next), maxKeys/2))
+	fresh := min(len(p.next), maxKeys-left)
+	batch := slices.Concat(p.left[:left], p.next[:fresh])
+	p.left, p.next = p.left[left:], p.next[fresh:]
+	return batch
+}
+
+// putBack has those of a batch that did not come be asked for again, in their order.
+func (p *priority) putBack(batch []*wish) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if left := parted(batch, func(i int) bool { return !batch[i].here }); len(left) > 0 && !p.ended {
+		p.left = append(left, p.left...)
+	}
+}
+
 // granted tells those who wait that their keys have come.
 func (p *priority) granted(batch []*wish) {
 	for _, w := range batch {
-		p.mu.Lock()
-		delete(p.wishes, name{w.key.Table, string(w.key.Bytes)})
-		done := w.done
-		p.mu.Unlock()
-		for _, f := range done {
+		w.here = true
+		for _, f := range p.forget(w) {
 			f(nil)
 		}
 	}
+}
+
+// forget takes a wish off the list, and gives who waits for it.
+func (p *priority) forget(w *wish) (done []func(error)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := name{w.key.Table, string(w.key.Bytes)}
+	if p.wishes[n] == w {
+		delete(p.wishes, n)
+	}
+	done, w.done = w.done, nil
+	return done
 }
 
 // waiting is how many keys are waited for.
@@ -107,7 +148,11 @@ func (p *priority) end() {
 	for _, w := range p.wishes {
 		left = append(left, w)
 	}
-	p.next = nil
+	p.left, p.next = nil, nil
 	p.mu.Unlock()
-	p.granted(left)
+	for _, w := range left {
+		for _, f := range p.forget(w) {
+			f(nil)
+		}
+	}
 }

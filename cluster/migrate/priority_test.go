@@ -1,8 +1,10 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -44,14 +46,46 @@ func TestBatchesAreBoundedAndTheNextGathersMeanwhile(t *testing.T) {
 	}
 }
 
+func TestWhatWasLeftBehindIsAskedForFirstAndLeavesRoomForNewKeys(t *testing.T) {
+	p := newPriority()
+	for i := range 3 * maxKeys {
+		p.want(arriving(i), func(error) {})
+	}
+	first := p.take(t.Context())
+	p.granted(first[:1])
+	p.putBack(first)
+	second := p.take(t.Context())
+	if !slices.Equal(second[:maxKeys/2], first[1:1+maxKeys/2]) {
+		t.Error("the oldest of those that were left behind do not come first, in their order")
+	}
+	for i, w := range second[maxKeys/2:] {
+		if want := arriving(maxKeys + i); !bytes.Equal(w.key.Bytes, want.Bytes) {
+			t.Fatalf("%s comes after those that were left behind, want %s", w.key.Bytes, want.Bytes)
+		}
+	}
+	p.granted(second)
+	p.putBack(second)
+	for asked := len(second) + 1; asked < 3*maxKeys; {
+		batch := p.take(t.Context())
+		asked += len(batch)
+		p.granted(batch)
+		p.putBack(batch)
+	}
+	if p.waiting() != 0 {
+		t.Errorf("%d keys were never asked for", p.waiting())
+	}
+}
+
 func TestWhoWaitsIsLetGoInTheEnd(t *testing.T) {
 	p := newPriority()
 	var told atomic.Int64
 	for i := range 40 {
 		p.want(arriving(i), func(error) { told.Add(1) })
 	}
-	p.take(t.Context())
+	batch := p.take(t.Context())
 	p.end()
+	p.granted(batch[:5]) // An answer that comes late tells nobody twice.
+	p.putBack(batch)
 	p.want(arriving(1), func(error) { told.Add(1) })
 	if told.Load() != 41 {
 		t.Fatalf("%d of 41 were told", told.Load())

@@ -204,8 +204,8 @@ func (p *pulls) replay(ctx context.Context, one *puller, entries []byte) error {
 	return one.worker.Import(ctx, entries)
 }
 
-// call asks the source, which must answer soon.
-func (one *puller) call(ctx context.Context, method string, head peer.Raw, bulk []byte, got *pulled) ([]byte, error) {
+// call asks the source, which must answer soon; read takes the head of the answer.
+func (one *puller) call(ctx context.Context, method string, head peer.Raw, bulk []byte, read func([]byte) error) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, silent)
 	defer cancel()
 	var answer peer.Raw
@@ -213,102 +213,11 @@ func (one *puller) call(ctx context.Context, method string, head peer.Raw, bulk 
 	if err != nil {
 		return nil, err
 	}
-	return entries, got.decode(answer)
+	return entries, read(answer)
 }
 
 // close ends it, with what it has not given away.
 func (one *puller) close() {
 	_ = one.line.Close()
 	one.worker.Close()
-}
-
-// answerAll brings what operations wait for. One batch is under way at a time.
-func (p *pulls) answerAll() {
-	for {
-		batch := p.m.priority.take(p.ctx)
-		if batch == nil {
-			return
-		}
-		// Who looked just before a key came, and asked just after, need not ask again. Only here keys are settled by asking.
-		var list []store.ArrivingKey
-		for _, w := range batch {
-			if !p.m.arrival.Settled(w.key) {
-				list = append(list, w.key)
-			}
-		}
-		if len(list) > 0 && p.fetch(list) != nil {
-			return
-		}
-		p.m.priority.granted(batch)
-	}
-}
-
-// now brings keys for one operation, one after the other and without looking at what others wait for: what priority pulls
-// are compared with.
-func (p *pulls) now(list []store.ArrivingKey, done func(error)) {
-	for _, k := range list {
-		if p.fetch([]store.ArrivingKey{k}) != nil {
-			return // Who gives the arrival up, or ends it, lets the operation go.
-		}
-	}
-	done(nil)
-}
-
-// fetch asks for keys until they are there, or known not to be. An error: nobody asks any more.
-func (p *pulls) fetch(list []store.ArrivingKey) error {
-	p.single.Lock()
-	defer p.single.Unlock()
-	for failures := 0; ; failures++ {
-		err := p.fetchOnce(list)
-		switch {
-		case err == nil:
-			return nil
-		case p.ctx.Err() != nil:
-			return p.ctx.Err()
-		case failures == 0:
-			p.m.log.Warn("what operations wait for did not come; it is asked for again", "keys", len(list), "why", err)
-		}
-		pauseFor(p.ctx, retryPause)
-	}
-}
-
-func (p *pulls) fetchOnce(list []store.ArrivingKey) error {
-	p.m.asks.Add(1)
-	p.m.asked.Add(int64(len(list)))
-	cold, rest := p.urgent.worker.Refers(list)
-	if err := p.resolve(p.ctx, p.urgent, cold); err != nil {
-		return err
-	}
-	if err := p.fetchKeys(rest); err != nil {
-		return err
-	}
-	p.m.arrival.Settle(list...)
-	return nil
-}
-
-// fetchKeys brings keys of which nothing is known yet.
-func (p *pulls) fetchKeys(list []store.ArrivingKey) error {
-	if len(list) == 0 {
-		return nil
-	}
-	var bulk []byte
-	for i := range list {
-		bulk = appendKey(bulk, &list[i])
-	}
-	for ask := (keys{ID: p.m.id}); ; {
-		var got pulled
-		entries, err := p.urgent.call(p.ctx, methodKeys, ask.encode(), bulk, &got)
-		if err != nil {
-			return err
-		}
-		if err := p.urgent.worker.Import(p.ctx, entries); err != nil {
-			return err
-		}
-		p.m.bytes.Add(int64(len(entries)))
-		p.m.records.Add(int64(got.Records))
-		if got.all() {
-			return nil
-		}
-		ask.Cursor = got.Cursor
-	}
 }

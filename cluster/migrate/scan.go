@@ -84,7 +84,7 @@ func (p *pulls) segment(ctx context.Context, one *puller, id record.SegmentID, s
 		began := time.Now()
 		one.head = ask.encode(one.head)
 		var got pulled
-		bulk, err := one.call(ctx, methodSegment, peer.Raw(one.head), nil, &got)
+		bulk, err := one.call(ctx, methodSegment, peer.Raw(one.head), nil, got.decode)
 		if err != nil {
 			return err
 		}

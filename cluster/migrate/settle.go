@@ -6,6 +6,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // A migration settles when all has come but cold records, of which the target knows. Clients notice nothing of
@@ -107,29 +108,25 @@ func (p *pulls) settleRest(ctx context.Context, one *puller) error {
 
 // resolve brings all that the source has at some places that are known of: from the shared tier if it is there.
 func (p *pulls) resolve(ctx context.Context, one *puller, places []record.Place) error {
-	places, err := p.readTier(ctx, one, places)
-	if err != nil || len(places) == 0 {
-		return err
+	left, err := p.readTier(ctx, one, places)
+	for at := (store.PullCursor{}); err == nil && len(left) > 0; {
+		ask := left[:min(len(left), store.MaxPullKeys)]
+		var unsent store.Unsent
+		unsent, err = p.resolveSome(ctx, one, ask, at)
+		left, at = append(parted(ask, unsent.Has), left[len(ask):]...), unsent.Next
 	}
-	bulk := appendPlaces(nil, places)
-	for ask := (keys{ID: p.m.id}); ; {
-		var got pulled
-		entries, err := one.call(ctx, methodKnown, ask.encode(), bulk, &got)
-		if err != nil {
-			return err
-		}
-		if err := one.worker.Import(ctx, entries); err != nil {
-			return err
-		}
-		p.m.bytes.Add(int64(len(entries)))
-		p.m.records.Add(int64(got.Records))
-		if got.all() {
-			n, err := one.worker.Resolved(places)
-			p.m.cold.asked.Add(n)
-			return err
-		}
-		ask.Cursor = got.Cursor
+	return err
+}
+
+// resolveSome asks the source for what is known of at some places, once, and says what is left.
+func (p *pulls) resolveSome(ctx context.Context, one *puller, places []record.Place, at store.PullCursor) (store.Unsent, error) {
+	unsent, err := p.pullUrgently(ctx, one, methodKnown, appendPlaces(nil, places), len(places), at)
+	if err != nil {
+		return unsent, err
 	}
+	n, err := one.worker.Resolved(parted(places, func(i int) bool { return !unsent.Has(i) }))
+	p.m.cold.asked.Add(n)
+	return unsent, err
 }
 
 // What settles in the background has the machine for a fifth of the time, unless somebody waits for its end.

@@ -166,6 +166,20 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, by *readers, take func(*
 	return got.pulled.encode(), nil, nil
 }
 
+// giveUrgently answers with what take emits for operations that wait, and says what it has not given.
+func (s *Shelf) giveUrgently(ctx context.Context, c *peer.Call, take func(*reader) (store.Unsent, store.Status)) (any, []byte, error) {
+	var said gave
+	got, err := s.collect(ctx, c, &s.urgent, func(r *reader) (next store.PullCursor, st store.Status) {
+		said.Unsent, st = take(r)
+		return said.Next, st
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	said.Records = got.Records
+	return said.encode(), nil, nil
+}
+
 // collect makes what take emits the bulk of the answer, and returns what its head says. The entries are sent from where they lie:
 // the session's guard keeps them there until they are on their way. What is cold is read first.
 func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (landed, error) {

@@ -182,8 +182,9 @@ func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, room []byt
 	})
 }
 
-// maxKeysBytes is about how much one answer to a pull of keys has.
-const maxKeysBytes = 1 << 20
+// urgentBytes is about how much of the first key an answer to a pull of keys has, and how much of all others: whoever waits for a small one
+// waits for no more than that.
+const urgentBytes = 256 << 10
 
 // keys gives single keys.
 func (s *Source) keys(ctx context.Context, c *peer.Call) (any, []byte, error) {
@@ -204,10 +205,8 @@ func (s *Source) keys(ctx context.Context, c *peer.Call) (any, []byte, error) {
 			return nil, nil, fmt.Errorf("a key that is no part of migration %d", m.ID)
 		}
 	}
-	return shelf.give(ctx, c, &shelf.urgent, func(r *reader) (store.PullCursor, store.Status) {
-		next, st := r.ss.PullKeys(list, ask.Cursor, maxKeysBytes, r.emit)
-		ask.Cursor = next
-		return next, st
+	return shelf.giveUrgently(ctx, c, func(r *reader) (store.Unsent, store.Status) {
+		return r.ss.PullKeys(list, ask.Cursor, urgentBytes, r.emit)
 	})
 }
 

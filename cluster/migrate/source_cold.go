@@ -24,10 +24,8 @@ func (s *Source) known(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return shelf.give(ctx, c, &shelf.urgent, func(r *reader) (store.PullCursor, store.Status) {
-		next, st := r.ss.PullKnown(places, ask.Cursor, maxKeysBytes, r.emit)
-		ask.Cursor = next
-		return next, st
+	return shelf.giveUrgently(ctx, c, func(r *reader) (store.Unsent, store.Status) {
+		return r.ss.PullKnown(places, ask.Cursor, urgentBytes, r.emit)
 	})
 }
 

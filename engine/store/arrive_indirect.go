@@ -54,22 +54,10 @@ func (w *ImportWorker) Refer(list []Indirection) error {
 	return failed
 }
 
-// Refers divides keys that are wanted: of some there may be a cold record, which is asked for
-// by the key's place.
-func (w *ImportWorker) Refers(keys []ArrivingKey) (cold []record.Place, rest []ArrivingKey) {
-	err := w.indirect(func(in *indirections) {
-		for _, k := range keys {
-			if in.has(k.Place) {
-				cold = append(cold, k.Place)
-			} else {
-				rest = append(rest, k)
-			}
-		}
-	})
-	if err != nil {
-		return nil, keys
-	}
-	return cold, rest
+// RefersTo tells whether there may be a cold record at a place, which is asked for by the place then.
+func (w *ImportWorker) RefersTo(p record.Place) (yes bool) {
+	err := w.indirect(func(in *indirections) { yes = in.has(p) })
+	return err == nil && yes
 }
 
 // Resolved says that all that the source has at the known bits of some places was imported, as

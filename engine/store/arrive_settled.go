@@ -90,6 +90,11 @@ func (a *Arrival) Settled(k ArrivingKey) bool {
 	return a.knows(&Key{Place: k.Place, Table: k.Table, Bytes: k.Bytes})
 }
 
+// Awaits tells whether something of a key may still come, so that who needs it waits.
+func (a *Arrival) Awaits(k ArrivingKey) bool {
+	return a.waiting.meets(Range{k.Place, k.Place}) && !a.Settled(k)
+}
+
 // knows tells whether a key that is not there is known not to exist. What the log says of
 // versions that the source may have reached is of an earlier life of the place, and of
 // no use here.

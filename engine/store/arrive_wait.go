@@ -215,7 +215,7 @@ func (q *askedOf) over() (over bool, turn chan struct{}, err error) {
 		return true, nil, w.err
 	}
 	for _, k := range q.keys {
-		if w.meets(Range{k.Place, k.Place}) && !q.from.Settled(k) {
+		if q.from.Awaits(k) {
 			return false, w.turn, nil
 		}
 	}

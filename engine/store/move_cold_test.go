@@ -14,20 +14,21 @@ import (
 
 // resolve asks the source for all that it has at some places, and imports it.
 func (m *move) resolve(w *store.ImportWorker, ss *store.Session, places []record.Place) error {
-	if len(places) == 0 {
-		return nil
-	}
-	for cursor, more := (store.PullCursor{}), true; more; more = cursor != (store.PullCursor{}) {
-		var b []byte
-		b, cursor = m.pull(ss, cursor, func(c store.PullCursor, emit func([]byte)) (store.PullCursor, store.Status) {
-			return ss.PullKnown(places, c, 300, emit)
+	for at := (store.PullCursor{}); len(places) > 0; {
+		ask := places[:min(len(places), store.MaxPullKeys)]
+		b, unsent := m.pullKeys(ss, at, func(c store.PullCursor, emit func([]byte)) (store.Unsent, store.Status) {
+			return ss.PullKnown(ask, c, 300, emit)
 		})
 		if err := w.Import(m.t.Context(), b); err != nil {
 			return err
 		}
+		given, left := parted(ask, unsent)
+		if _, err := w.Resolved(given); err != nil {
+			return err
+		}
+		places, at = append(left, places[len(ask):]...), unsent.Next
 	}
-	_, err := w.Resolved(places)
-	return err
+	return nil
 }
 
 // settle brings all that is known only, by segments and then by places.
@@ -184,21 +185,21 @@ type asking struct {
 
 func (p *asking) Want(keys []store.ArrivingKey, done func(error)) {
 	p.keys += len(keys)
-	cold, rest := p.w.Refers(keys)
+	cold, rest := divide(p.w, keys)
 	if len(rest) > 0 {
 		p.t.Errorf("%s was asked for, of which there is no word", rest[0].Bytes)
 	}
 	var entries []byte
-	for at, more := (store.PullCursor{}), true; more; {
+	left, u, s := cold, store.Unsent{}, store.OK
+	for len(left) > 0 {
 		p.source.Begin()
-		next, s := p.source.PullKnown(cold, at, 1<<20, func(e []byte) { entries = append(entries, e...) })
+		u, s = p.source.PullKnown(left, u.Next, 1<<20, func(e []byte) { entries = append(entries, e...) })
 		p.source.End()
-		if s == store.Cold {
-			if err := p.source.Fetch(p.t.Context()); err != nil {
-				p.t.Error(err)
-			}
+		if s == store.OK {
+			_, left = parted(left, u)
+		} else if err := p.source.Fetch(p.t.Context()); err != nil {
+			p.t.Error(err)
 		}
-		at, more = next, s == store.Cold || next != (store.PullCursor{})
 	}
 	if err := p.w.Import(p.t.Context(), entries); err != nil {
 		p.t.Error(err)

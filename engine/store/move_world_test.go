@@ -192,7 +192,7 @@ func (m *move) Want(keys []store.ArrivingKey, done func(error)) {
 		}
 		defer ss.Close()
 		all := sync.WaitGroup{}
-		cold, rest := post.clerk.Refers(keys)
+		cold, rest := divide(post.clerk, keys)
 		if cold, err = m.readCopies(post.clerk, cold); err != nil {
 			done(nil)
 			return
@@ -201,16 +201,18 @@ func (m *move) Want(keys []store.ArrivingKey, done func(error)) {
 			done(nil) // It is over.
 			return
 		}
-		for cursor, more := (store.PullCursor{}), true; more; more = cursor != (store.PullCursor{}) {
-			var b []byte
-			b, cursor = m.pull(ss, cursor, func(c store.PullCursor, emit func([]byte)) (store.PullCursor, store.Status) {
-				return ss.PullKeys(rest, c, 300, emit)
+		for at := (store.PullCursor{}); len(rest) > 0; {
+			ask := rest[:min(len(rest), store.MaxPullKeys)]
+			b, unsent := m.pullKeys(ss, at, func(c store.PullCursor, emit func([]byte)) (store.Unsent, store.Status) {
+				return ss.PullKeys(ask, c, 300, emit)
 			})
 			all.Add(1)
 			if !post.send(b, nil, all.Done) {
 				done(nil) // All came on other ways meanwhile.
 				return
 			}
+			_, left := parted(ask, unsent)
+			rest, at = append(left, rest[len(ask):]...), unsent.Next
 		}
 		all.Wait()
 		a.Settle(keys...)
@@ -243,6 +245,40 @@ func (m *move) pull(ss *store.Session, c store.PullCursor, call func(store.PullC
 			return b, store.PullCursor{}
 		}
 	}
+}
+
+// pullKeys is pull of what operations wait for.
+func (m *move) pullKeys(ss *store.Session, at store.PullCursor, call func(store.PullCursor, func([]byte)) (store.Unsent, store.Status)) ([]byte, store.Unsent) {
+	var unsent store.Unsent
+	b, _ := m.pull(ss, at, func(c store.PullCursor, emit func([]byte)) (next store.PullCursor, st store.Status) {
+		unsent, st = call(at, emit)
+		return unsent.Next, st
+	})
+	return b, unsent
+}
+
+// divide divides keys that are wanted: of some there may be a cold record.
+func divide(w *store.ImportWorker, keys []store.ArrivingKey) (cold []record.Place, rest []store.ArrivingKey) {
+	for _, k := range keys {
+		if w.RefersTo(k.Place) {
+			cold = append(cold, k.Place)
+		} else {
+			rest = append(rest, k)
+		}
+	}
+	return cold, rest
+}
+
+// parted gives those of a list that a pull gave, and those that it left.
+func parted[T any](list []T, unsent store.Unsent) (given, left []T) {
+	for i, one := range list {
+		if unsent.Has(i) {
+			left = append(left, one)
+		} else {
+			given = append(given, one)
+		}
+	}
+	return given, left
 }
 
 // pullSome pulls a range, and says so if tell. It stops after some letters.

@@ -305,13 +305,8 @@ func (g *pullGiver) large(front *pullItem, piece uint64) (next uint64, st Status
 	return 0, OK
 }
 
-// PullKeys is Pull of single keys, of those that exist.
-func (ss *Session) PullKeys(keys []ArrivingKey, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
-	g := pullGiver{ss: ss, left: maxBytes, emit: emit}
-	return g.each(keys, from, g.key)
-}
-
-// PullSmallKeys is PullKeys without large values, those of several pieces. It makes an entry of each key at most.
+// PullSmallKeys is Pull of single keys, one after the other, without large values, those of several pieces. It makes an entry of
+// each key at most.
 func (ss *Session) PullSmallKeys(keys []ArrivingKey, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
 	g := pullGiver{ss: ss, left: maxBytes, emit: emit, small: true}
 	return g.each(keys, from, g.key)

@@ -42,40 +42,45 @@ func (g *pullGiver) leaveOut(b int) {
 	}
 }
 
-// knownPlaces are looked for at once.
+// knownPlaces is of how many places cold records are read at once.
 const knownPlaces = 16
 
-// PullKnown is Pull of all records at places with the known bits of some. At counts the places.
-// What it gives may be of other ranges.
-func (ss *Session) PullKnown(places []record.Place, from PullCursor, maxBytes int, emit func(entry []byte)) (PullCursor, Status) {
+// PullKnown is PullKeys of all records at places with the known bits of some. What it gives may be of other ranges.
+func (ss *Session) PullKnown(places []record.Place, from PullCursor, maxBytes int, emit func(entry []byte)) (Unsent, Status) {
 	if ss.pulling == nil {
 		ss.pulling = new(pulling)
 	}
+	ss.pulling.gatherKnown(ss, places)
 	g := pullGiver{ss: ss, exact: true, left: maxBytes, emit: emit, ahead: knownPlaces}
-	for at := from; ; {
-		ss.pulling.gatherKnown(ss, places, at.At)
-		for b := range ss.pulling.n {
-			next, st := g.bucket(b, at)
-			if st != OK || next == (PullCursor{}) || g.left <= 0 {
-				return next, st
-			}
-			at = next
-		}
+	return g.inTurn(len(places), func() (PullCursor, Status) { return g.bucket(0, from) }, g.smallBucket)
+}
+
+// gatherKnown lists what there is at some places, a bucket each.
+func (pl *pulling) gatherKnown(ss *Session, places []record.Place) {
+	pl.clear()
+	for _, p := range places {
+		pl.seek(ss, p)
+		pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), 0
+		pl.n++
 	}
 }
 
-// gatherKnown is gather by places.
-func (pl *pulling) gatherKnown(ss *Session, places []record.Place, at uint64) {
-	pl.clear()
-	for ; pl.n < knownPlaces && (pl.n == 0 || at != 0); pl.n++ {
-		if at < uint64(len(places)) {
-			pl.seek(ss, places[at])
-		}
-		if at++; at >= uint64(len(places)) {
-			at = 0
-		}
-		pl.upTo[pl.n], pl.next[pl.n] = len(pl.items), at
+// smallBucket gives bucket b of those gathered if all of it is at hand and fits; if not, nothing of it.
+func (g *pullGiver) smallBucket(b int) bool {
+	if g.ahead = 1; !g.resolve(b) {
+		return false
 	}
+	bytes := 0
+	for _, it := range g.ss.pulling.bucket(b) {
+		if !g.counts(it.p) {
+			continue
+		}
+		if bytes += it.p.Length(); it.p.Chunked() || bytes > g.left {
+			return false
+		}
+	}
+	_, st := g.bucket(b, PullCursor{})
+	return st == OK
 }
 
 // seek lists what the index has at a place.

@@ -1,0 +1,174 @@
+package migrate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// answerAll brings what operations wait for. One batch is under way at a time. What an answer had no room for
+// is asked for again at once, before what was wanted later.
+func (p *pulls) answerAll() {
+	for failed := false; ; {
+		batch := p.m.priority.take(p.ctx)
+		if batch == nil {
+			return
+		}
+		p.single.Lock()
+		err := p.fetch(batch)
+		p.single.Unlock()
+		p.m.priority.putBack(batch)
+		if failed = p.mayAskAgain(err, failed); p.ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// now brings keys for one operation, one after the other and without looking at what others wait for: what priority pulls
+// are compared with.
+func (p *pulls) now(list []store.ArrivingKey, done func(error)) {
+	p.single.Lock()
+	defer p.single.Unlock()
+	for _, k := range list {
+		one := &wish{key: k}
+		for failed := false; !one.here; {
+			if failed = p.mayAskAgain(p.fetch([]*wish{one}), failed); p.ctx.Err() != nil {
+				return // Who gives the arrival up, or ends it, lets the operation go.
+			}
+		}
+	}
+	done(nil)
+}
+
+// mayAskAgain waits a moment if err says that the source was asked in vain, and tells of it unless it was so the last time.
+func (p *pulls) mayAskAgain(err error, failed bool) bool {
+	if err == nil || p.ctx.Err() != nil {
+		return false
+	}
+	if !failed {
+		p.m.log.Warn("what operations wait for did not come; it is asked for again", "why", err)
+	}
+	pauseFor(p.ctx, retryPause)
+	return true
+}
+
+// fetch asks once for what is missing of a batch, and lets go who waits for what came, or is known not to be. What the source may have in
+// memory comes first: it waits for no disk. single is held.
+func (p *pulls) fetch(batch []*wish) error {
+	var here, cold, rest []*wish
+	for _, w := range batch {
+		switch {
+		case !p.m.arrival.Awaits(w.key): // It came meanwhile. Only here keys are settled by asking.
+			here = append(here, w)
+		case p.urgent.worker.RefersTo(w.key.Place):
+			cold = append(cold, w.begin(true))
+		default:
+			rest = append(rest, w.begin(false))
+		}
+	}
+	p.m.priority.granted(here)
+	p.count(cold, rest)
+	if err := p.fetchKeys(rest); err != nil {
+		return err
+	}
+	return p.fetchCold(cold)
+}
+
+// count counts what is asked for, each key once.
+func (p *pulls) count(lists ...[]*wish) {
+	all := slices.Concat(lists...)
+	p.m.asks.Add(int64(min(len(all), 1)))
+	for _, w := range all {
+		if !w.asked {
+			w.asked = true
+			p.m.asked.Add(1)
+		}
+	}
+}
+
+// fetchKeys asks for keys of which nothing is known yet.
+func (p *pulls) fetchKeys(list []*wish) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var bulk []byte
+	for _, w := range list {
+		bulk = appendKey(bulk, &w.key)
+	}
+	unsent, err := p.pullUrgently(p.ctx, p.urgent, methodKeys, bulk, len(list), list[0].at)
+	if err != nil {
+		return err
+	}
+	p.answered(list, unsent)
+	return nil
+}
+
+// fetchCold asks for keys of which there may be a cold record.
+func (p *pulls) fetchCold(list []*wish) error {
+	if len(list) == 0 {
+		return nil
+	}
+	left, err := p.readTier(p.ctx, p.urgent, placesOf(list))
+	if err != nil {
+		return err
+	}
+	isLeft := func(i int) bool { return slices.Contains(left, list[i].key.Place) }
+	p.came(parted(list, func(i int) bool { return !isLeft(i) }))
+	if list = parted(list, isLeft); len(list) == 0 {
+		return nil
+	}
+	unsent, err := p.resolveSome(p.ctx, p.urgent, placesOf(list), list[0].at)
+	if err != nil {
+		return err
+	}
+	p.answered(list, unsent)
+	return nil
+}
+
+// answered takes note of what of a list was sent.
+func (p *pulls) answered(list []*wish, unsent store.Unsent) {
+	list[0].at = unsent.Next
+	p.came(parted(list, func(i int) bool { return !unsent.Has(i) }))
+}
+
+// came lets go who waits for what came.
+func (p *pulls) came(list []*wish) {
+	for _, w := range list {
+		p.m.arrival.Settle(w.key)
+	}
+	p.m.priority.granted(list)
+}
+
+// pullUrgently makes a call for what operations wait for, n keys or places, and imports what comes.
+func (p *pulls) pullUrgently(ctx context.Context, one *puller, method string, bulk []byte, n int, at store.PullCursor) (store.Unsent, error) {
+	ask, got := keys{ID: p.m.id, Cursor: at}, gave{}
+	entries, err := one.call(ctx, method, ask.encode(), bulk, func(head []byte) error { return got.decode(head, n, at) })
+	if err != nil {
+		return store.Unsent{}, err
+	}
+	if err := one.worker.Import(ctx, entries); err != nil {
+		return store.Unsent{}, err
+	}
+	p.m.bytes.Add(int64(len(entries)))
+	p.m.records.Add(int64(got.Records))
+	return got.Unsent, nil
+}
+
+func placesOf(list []*wish) (places []record.Place) {
+	for _, w := range list {
+		places = append(places, w.key.Place)
+	}
+	return places
+}
+
+// parted is those of a list whose numbers are of a kind.
+func parted[T any](list []T, kind func(i int) bool) (some []T) {
+	for i, one := range list {
+		if kind(i) {
+			some = append(some, one)
+		}
+	}
+	return some
+}
