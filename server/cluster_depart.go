@@ -209,8 +209,8 @@ func (l *life) end(d *departure) {
 	if d.silence != nil {
 		d.silence.Stop()
 	}
-	d.noted.End()
 	l.gate.unwithhold(d.id)
+	d.noted.End() // Afterwards: a truncation of the store goes by this order.
 	l.departures.remove(d)
 }
 

@@ -100,3 +100,38 @@ func TestTenantsCallFunctionsThroughProxiesWhileRangesMove(t *testing.T) {
 		t.Errorf("the operator has %d keys", n)
 	}
 }
+
+// Who knows one node only flushes all of them while ranges go from node to node: nothing that was there before is left.
+func TestAFlushThroughAProxyLeavesNothingWhileRangesMove(t *testing.T) {
+	w := newWorld(t)
+	w.proxy = true
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	ctx := patient(t)
+	c := redis.NewClient(&redis.Options{Addr: w.nodes["n3"].Addr(), MaxRetries: -1, ReadTimeout: 50 * time.Second})
+	t.Cleanup(func() { _ = c.Close() })
+	moving := w.cache.Snapshot().Map.Ranges("n1")
+	from, to := view.NodeID("n1"), view.NodeID("n2")
+	for round := range 20 {
+		var pairs []any
+		for i := range 300 {
+			pairs = append(pairs, fmt.Sprint("key", i), round)
+		}
+		w.must(c.MSet(ctx, pairs...).Err())
+		ownership := []string{meta.OwnershipEarly, meta.OwnershipLate}[round/2%2]
+		m := w.migrate(from, to, moving, meta.MigrationOptions{Ownership: ownership})
+		if round%2 == 0 { // Else it may come before all of it.
+			w.await("the beginning", func(s *meta.Snapshot) bool { return s.Migrations[m.ID].Stage != meta.Wanted })
+		}
+		if err := c.FlushAll(ctx).Err(); err != nil {
+			t.Fatalf("FLUSHALL of round %d: %v", round, err)
+		}
+		if m = w.ended(m.ID); m.Stage != meta.Done {
+			t.Fatalf("migration %d is %s: %s", m.ID, m.Stage, m.Why)
+		}
+		if left := c.Keys(ctx, "*").Val(); len(left) > 0 {
+			t.Fatalf("%d keys are left in round %d, %s among them", len(left), round, left[0])
+		}
+		from, to = to, from
+	}
+}

@@ -108,6 +108,7 @@ func (st *Store) passGuards(ctx context.Context) error {
 type departures struct {
 	mu   sync.Mutex
 	open atomic.Pointer[[]*Departure]
+	turn chan struct{} // closed at the next change, if somebody waits for it
 }
 
 func (ds *departures) any() bool { return ds.open.Load() != nil }
@@ -121,9 +122,45 @@ func (ds *departures) note(k *Key) {
 	}
 }
 
+func (ds *departures) list() []*Departure {
+	if all := ds.open.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// departing tells whether another store copies a place.
+func departing(all []*Departure, p record.Place) bool {
+	return slices.ContainsFunc(all, func(d *Departure) bool { return anyHas(d.ranges, p) })
+}
+
+// await waits until no other store copies a place.
+func (ds *departures) await(ctx context.Context, p record.Place) error {
+	for {
+		ds.mu.Lock()
+		if ds.turn == nil {
+			ds.turn = make(chan struct{})
+		}
+		turn, over := ds.turn, !departing(ds.list(), p)
+		ds.mu.Unlock()
+		if over {
+			return nil
+		}
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 func (ds *departures) change(f func([]*Departure) []*Departure) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
+	if ds.turn != nil {
+		defer close(ds.turn) // of this moment
+		ds.turn = nil
+	}
 	var all []*Departure
 	if old := ds.open.Load(); old != nil {
 		all = slices.Clone(*old)

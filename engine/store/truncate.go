@@ -108,7 +108,7 @@ const deleteStep = 256
 // deleteDatabase deletes all keys that a database has.
 func (ss *Session) deleteDatabase(ctx context.Context, db int) error {
 	for cursor := uint64(0); ; {
-		next, st := ss.deleteSome(db, cursor)
+		next, held, st := ss.deleteSome(db, cursor)
 		switch {
 		case st == Cold:
 			if err := ss.Fetch(ctx); err != nil {
@@ -116,6 +116,10 @@ func (ss *Session) deleteDatabase(ctx context.Context, db int) error {
 			}
 		case st >= Refused:
 			return ss.Err()
+		case held != nil:
+			if err := ss.st.departs.await(ctx, *held); err != nil {
+				return err
+			}
 		case next == 0:
 			return ctx.Err()
 		default:
@@ -127,19 +131,27 @@ func (ss *Session) deleteDatabase(ctx context.Context, db int) error {
 	}
 }
 
-// deleteSome deletes the next keys from a cursor on; Cold asks to try again.
-func (ss *Session) deleteSome(db int, cursor uint64) (next uint64, st Status) {
+// deleteSome deletes the next keys from a cursor on; Cold asks to try again. So does held, the place of one that a copying store is
+// about to be given.
+func (ss *Session) deleteSome(db int, cursor uint64) (next uint64, held *record.Place, st Status) {
 	ss.Begin()
 	defer ss.End()
-	serves := ss.st.opts.Serves() // In the guard: what is given away later is deleted before.
+	// In the guard: what is given away later is deleted before. A departure that begins later withholds nothing
+	// in this guard, and one that ends serves its places before.
+	departs := ss.st.departs.list()
+	serves := ss.st.opts.Serves()
 	var keys [][]byte
 	next, st = ss.Scan(db, cursor, deleteStep, func(key []byte, _ *View) { keys = append(keys, key) })
 	if st != OK {
-		return next, st
+		return next, nil, st
 	}
 	for _, key := range keys {
 		k := ss.Key(db, key)
-		if ss.st.imports.isForeign(k.Place) || !serves(k.Place) {
+		switch {
+		case !serves(k.Place) && departing(departs, k.Place):
+			held = &k.Place // It is about to be decided whose it is.
+			continue
+		case ss.st.imports.isForeign(k.Place) || !serves(k.Place):
 			continue // Its owner has it deleted, if it is to be.
 		}
 		switch one := ss.Delete(&k, nil); {
@@ -152,5 +164,5 @@ func (ss *Session) deleteSome(db int, cursor uint64) (next uint64, st Status) {
 	ss.head.Lock()
 	ss.head.Seal()
 	ss.head.Unlock()
-	return next, st
+	return next, held, st
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // An heir sees the log only: what was truncated must not come back with it.
@@ -160,5 +162,51 @@ func TestTruncationSparesWhatIsAnothersByNow(t *testing.T) {
 		if there := get(t, ss, 0, fmt.Sprint(n)) == "v"; there != (k.Place >= limit) {
 			t.Fatalf("a key at %x is there: %v", k.Place, there)
 		}
+	}
+}
+
+func TestATruncationWaitsUntilItIsDecidedWhoseAPlaceIs(t *testing.T) {
+	for name, stays := range map[string]bool{"it was handed over": false, "it stays": true} {
+		t.Run(name, func(t *testing.T) {
+			dev := device.NewMemory()
+			t.Cleanup(dev.Close)
+			limit := record.Place(1 << 63)
+			var withheld atomic.Bool
+			st := open(t, store.Options{
+				Device: dev, Durability: store.EverySec, Cluster: true,
+				Serves: func() func(record.Place) bool {
+					held := withheld.Load()
+					return func(p record.Place) bool { return p < limit || !held }
+				},
+			})
+			ss := session(t, st)
+			for n := range 1000 {
+				put(t, ss, 0, fmt.Sprint(n), "v", 0)
+			}
+			d, err := st.Depart(t.Context(), []store.Range{{First: limit, Last: ^record.Place(0)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			withheld.Store(true)
+			done := make(chan error, 1)
+			st.StartTruncate(0, func(err error) { done <- err })
+			await.True(t, "something is deleted", func() bool { keys, _ := st.Count(0); return keys < 1000 })
+			select {
+			case err := <-done:
+				t.Fatalf("the truncation did not wait: %v", err)
+			default:
+			}
+			withheld.Store(!stays)
+			d.End()
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			for n := range 1000 {
+				k := ss.Key(0, fmt.Append(nil, n))
+				if there := get(t, ss, 0, fmt.Sprint(n)) == "v"; there != (k.Place >= limit && !stays) {
+					t.Fatalf("a key at %x is there: %v", k.Place, there)
+				}
+			}
+		})
 	}
 }

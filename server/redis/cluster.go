@@ -24,6 +24,13 @@ type Cluster interface {
 	Notify(f func()) (stop func())
 }
 
+// Mapper is a Cluster that can find out who owns what as of now; Routing is as of when this node last heard of it.
+type Mapper interface {
+	// Latest calls done once, from any goroutine: with a map as it was at some moment after the call, when Routing is no
+	// older and nothing of this node's own is being recovered or changes hands. It returns at once.
+	Latest(done func(view.Map, error))
+}
+
 // Node is a node of the cluster as clients see it.
 type Node struct {
 	ID         view.NodeID

@@ -1,5 +1,7 @@
 package redis
 
+import "github.com/ostrodb/ostro/cluster/view"
+
 // flushdb and flushall take ASYNC and SYNC for compatibility: emptying a database
 // is instant either way, and its memory comes back in the background.
 func flushdb(c *call) verdict {
@@ -47,13 +49,32 @@ func (c *call) changeDatabases(f func() error) verdict {
 }
 
 // flushLater empties a database key by key, as heirs must hear of each; -1 is all
-// databases. Meanwhile the client waits.
+// databases. Meanwhile the client waits. It begins when this node knows of all that was its own when the command came: a proxy
+// relies on that, see proxy_flush.go.
 func (c *call) flushLater(db int) verdict {
-	over, err := c.await(func(finished func(error)) { c.srv.store.StartTruncate(db, finished) })
+	srv := c.srv
+	over, err := c.await(func(finished func(error)) {
+		srv.latest(func(_ view.Map, err error) {
+			if err != nil {
+				finished(err)
+				return
+			}
+			srv.store.StartTruncate(db, finished)
+		})
+	})
 	if !over {
 		return later
 	}
 	return c.okUnless(err)
+}
+
+// latest is the Cluster's, if it has one; else the map is zero.
+func (s *Server) latest(done func(view.Map, error)) {
+	if by, ok := s.cfg.Cluster.(Mapper); ok {
+		by.Latest(done)
+		return
+	}
+	done(view.Map{}, nil)
 }
 
 func swapdb(c *call) verdict {

@@ -16,7 +16,7 @@ func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
 		return pass
 	}
 	switch {
-	case rt.ruling == await && !queued:
+	case rt.ruling == await && !queued && !c.flushes(cmd):
 		return l.gateWaits(c, cmd, pos)
 	case rt.ruling == moved || rt.ruling == ask:
 		l.srv.totals.redirected.Add(1)
@@ -36,6 +36,12 @@ func (l *loop) gate(c *conn, cmd *command, args [][]byte, pos int) bool {
 		return true
 	}
 	return false
+}
+
+// flushes tells whether cmd is a flush that has begun: it sees by itself to what is recovered or changes hands since, and is
+// only to be answered.
+func (c *conn) flushes(cmd *command) bool {
+	return c.resume.errand != nil && cmd.onDatabase() && cmd.flags&flagWrite != 0
 }
 
 // refuse answers a command that may not run here. As in Redis, EXEC ends its

@@ -21,7 +21,7 @@ const (
 //   - All hops of a flight were sent by one routing. So two commands on one key
 //     went to one node, over one link, in their order, or the second waits.
 //   - Nothing follows a part that goes to this node itself, over a link like any other,
-//     nor one that has a link of its own, before it has landed.
+//     nor one that has a link of its own, nor a flush, before it has landed.
 type flight struct {
 	hops    []*hop
 	bytes   int
@@ -46,6 +46,7 @@ type hop struct {
 	reply []byte
 	pin   *link // its own link; closed when it has landed
 	watch bool  // it is a WATCH
+	flush *flushing
 
 	number  int64 // in the loop's order
 	waiting int   // parts that wait to be sent again
@@ -89,6 +90,7 @@ func (l *loop) depart(h *hop) {
 		h.bytes += len(p.body)
 	}
 	waits := f.waiting > 0
+	f.alone = f.alone || h.flush != nil // A later round of it would take what follows, too.
 	f.hops = append(f.hops, h)
 	f.bytes += h.bytes
 	for _, p := range h.parts {
@@ -238,7 +240,9 @@ func (l *loop) partDone(p *parcel) {
 	if h.left--; h.left > 0 {
 		return
 	}
-	h.reply = h.answer()
+	if h.reply = h.answer(); l.nextRound(h) {
+		return
+	}
 	h.parts = nil
 	l.finishHop(h)
 }

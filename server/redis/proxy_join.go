@@ -56,6 +56,8 @@ func (l *loop) spread(c *conn, cmd *command, args [][]byte) bool {
 		}
 	case h.join == nil:
 		return false
+	case h.write:
+		l.spreadFlush(h, args)
 	default:
 		for _, n := range l.routing.places.Owners() {
 			h.parts = append(h.parts, &parcel{node: n, body: resp.AppendCommand(nil, args...), replies: 1})
