@@ -339,7 +339,7 @@ func (a *author) place() uint64 {
 	case 0:
 		return uint64(areaAt + 4*a.IntN(10))
 	case 1:
-		return listAt + uint64(4*a.IntN(8))
+		return wordsAt + uint64(a.IntN(len(wordBytes)))
 	case 2:
 		return uint64(blockAt + a.IntN(500))
 	case 3:
