@@ -119,10 +119,12 @@ fuzz: ## every fuzz target for a little while
 	  done; done
 
 MODULES ?= 5000
+SCRIPTS ?= 500000
 .PHONY: fuzz-functions
-fuzz-functions: ## MODULES=5000 random modules before and after metering, and as many with random host calls; ARGS='-seed 7' repeats a run
+fuzz-functions: ## MODULES=5000 random modules before and after metering, as many with random host calls, and SCRIPTS=500000 scripts of host calls; ARGS='-seed 7' repeats a run
 	$(GO) test -count=1 ./tenant/extension/meter -timeout 0 -run 'MeteredModules|DamagedModules' -args -modules $(MODULES) $(ARGS)
 	$(GO) test -count=1 ./tenant/extension -timeout 0 -run RandomHostCalls -args -modules $(MODULES) $(ARGS)
+	$(GO) test -count=1 ./tenant/extension -timeout 0 -v -run RandomScripts -args -scripts $(SCRIPTS) $(ARGS)
 
 .PHONY: clean
 clean: ## remove what was built

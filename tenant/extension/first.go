@@ -44,8 +44,8 @@ func (t *Task) placeFirst() {
 	}
 	binary.LittleEndian.PutUint32(area[32:], noFirst)
 	binary.LittleEndian.PutUint32(area[36:], 0)
-	if t.inv.Prompt == nil || len(t.inv.Keys) == 0 || len(t.inv.Keys[0]) > keyMost || t.limits.Reads == 0 {
-		return
+	if t.inv.Prompt == nil || len(t.inv.Keys) == 0 || len(t.inv.Keys[0]) > min(keyMost, t.limits.WriteBytes) || t.limits.Reads == 0 {
+		return // Nobody could be told that it is not to be remembered: the guest does not run yet.
 	}
 	if !in.pool.module.habits.expected(in.which) {
 		t.learns = true

@@ -60,7 +60,9 @@ func (t *Task) own(w *Write, buf []byte) Status {
 	}
 	t.value.Len, t.value.Whole = len(w.Value), w.Value
 	t.spend(int64(len(w.Value) / 16))
-	t.copyPieces(buf, w.Value)
+	if len(w.Value) <= len(buf) {
+		t.copyPieces(buf, w.Value)
+	}
 	return OK
 }
 

@@ -2,7 +2,6 @@ package extension
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -106,73 +105,6 @@ func randomBody(r *rand.Rand, all []hostCall) []byte {
 	return b
 }
 
-// model is a store that checks what it is handed.
-type model struct {
-	t         testing.TB
-	data      map[string][]byte
-	committed int  // changes
-	compared  int  // reads of calls that wrote nothing
-	later     bool // it would have to wait for some keys
-}
-
-func (s *model) Get(table uint32, key, buf []byte, got *Value) Status {
-	if table != 0 {
-		return NoSuchTable
-	}
-	if s.later && len(key)%7 == 3 {
-		return Later
-	}
-	if len(key) > keyMost {
-		s.t.Errorf("a key of %d bytes came through", len(key))
-	}
-	v, ok := s.data[string(key)]
-	if !ok {
-		return Absent
-	}
-	got.Len, got.Version = len(v), 1
-	if copy(buf, v) < len(v) {
-		got.Whole = v
-	}
-	return OK
-}
-
-func (s *model) Prompt(key, buf []byte, got *Value) bool {
-	return s.Get(0, key, buf, got) == OK && got.Len <= len(buf)
-}
-
-func (s *model) Scan(table uint32, cursor uint64, _ []byte, visit func(key, value []byte) bool) (next uint64, looked int, st Status) {
-	if table != 0 {
-		return 0, 0, NoSuchTable
-	}
-	for ; cursor < 20; cursor++ {
-		if !visit([]byte{byte(cursor)}, make([]byte, cursor)) {
-			return cursor, looked, OK
-		}
-		looked++
-	}
-	return 0, looked, OK
-}
-
-func (s *model) Commit(c *Changes) error {
-	switch {
-	case len(c.Writes) > 0:
-		s.committed++
-	case len(c.Reads) > 1: // They are to be of one moment.
-		s.compared++
-	default:
-		s.t.Errorf("a commit of nothing, and of %d reads", len(c.Reads))
-	}
-	seen := map[string]bool{}
-	for _, w := range c.Writes {
-		name := fmt.Sprint(w.Table, "/", string(w.Key))
-		if seen[name] || len(w.Key) > keyMost {
-			s.t.Errorf("two writes of key %q, or one that is too long", w.Key)
-		}
-		seen[name] = true
-	}
-	return nil
-}
-
 // hammer calls the functions of one random module.
 func hammer(t testing.TB, rt *Runtime, seed uint64) int {
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -199,18 +131,11 @@ func hammer(t testing.TB, rt *Runtime, seed uint64) int {
 			if err := p.Warm(1); err != nil {
 				t.Fatal(err)
 			}
-			s := &model{t: t, later: trial && r.IntN(2) == 0, data: map[string][]byte{"": []byte("empty"), "\x00": make([]byte, 300), "\x00\x00": {}}}
-			res, err := p.Call(&Invocation{Function: fmt.Sprint(i), Keys: [][]byte{{}, []byte("k")}, Args: [][]byte{make([]byte, 50)}, Store: s, Prompt: s, ReadOnly: r.IntN(4) == 0, Trial: trial, Worker: r.IntN(4)})
+			s := &model{t: t, later: trial && r.IntN(2) == 0, partial: r.IntN(4) == 0}
+			res, err := p.Call(&Invocation{Function: fmt.Sprint(i), Keys: [][]byte{{}, []byte("k")}, Args: [][]byte{make([]byte, 50)}, Store: s, Ahead: s, Placed: s, Prompt: s, ReadOnly: r.IntN(4) == 0, Trial: trial, Worker: r.IntN(4)})
 			calls++
-			var e *CallError
-			switch {
-			case err == ErrAbandoned && trial && s.committed+s.compared == 0 && res.Response == nil:
-			case err != nil && (!errors.As(err, &e) || e.Kind == Broken):
-				t.Fatalf("seed %d, function %d: %v", seed, i, err)
-			case err != nil && (s.committed+s.compared > 0 || res.Response != nil):
-				t.Fatalf("seed %d, function %d: %v, and it left something", seed, i, err)
-			case err == nil && (s.committed > 0) != (res.Writes > 0):
-				t.Fatalf("seed %d, function %d: %d writes, %d commits", seed, i, res.Writes, s.committed)
+			if wrong := s.verdict(&res, err, trial); wrong != nil {
+				t.Fatalf("seed %d, function %d: %v", seed, i, wrong)
 			}
 		}
 	}

@@ -107,3 +107,27 @@ func TestTheBeginningOfManyArgumentsMakesNoGarbage(t *testing.T) {
 		t.Errorf("%v allocations a call", n)
 	}
 }
+
+// A value that does not fit is not copied at all, the call's own no less than others.
+func TestAnOwnValueThatDoesNotFitLeavesTheBufferAlone(t *testing.T) {
+	const key, list, results, room = 0, 16, 32, 64
+	for name, get := range map[string]func(*Task){
+		"get":      func(task *Task) { task.hostGet([]uint64{0, key, 3, room, 8}) },
+		"multiget": func(task *Task) { task.hostMultiget([]uint64{0, list, 1, results, room, 8}) },
+	} {
+		in := &instance{pool: &Pool{}}
+		in.mem.buf = make([]byte, 1024)
+		in.mem.buf[list+4] = 3
+		limits := DefaultLimits().Call
+		task := &Task{}
+		task.begin(in, &Invocation{Store: nothing{}}, &limits)
+		task.write(Write{Key: make([]byte, 3), Value: []byte("nine more")})
+		get(task)
+		if got := in.mem.buf[room : room+9]; !bytes.Equal(got, make([]byte, 9)) {
+			t.Errorf("%s has left %q", name, got)
+		}
+		if len(task.views) != 1 || string(task.views[0]) != "nine more" {
+			t.Errorf("%s keeps %q", name, task.views)
+		}
+	}
+}

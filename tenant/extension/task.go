@@ -156,8 +156,8 @@ func (t *Task) end() {
 	if len(t.changes.Reads) > 0 {
 		clear(t.changes.Reads)
 		t.changes.Reads = t.changes.Reads[:0]
-		t.names = t.names[:0]
 	}
+	t.names = t.names[:0] // There may be one without a read: what was taken back.
 	if len(t.views) > 0 || len(t.buffers) > 0 || len(t.changes.Writes) > 0 {
 		clear(t.views)
 		clear(t.buffers)

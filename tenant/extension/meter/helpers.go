@@ -13,7 +13,7 @@ type helpers struct {
 	more  uint32 // () : the fuel is below zero, get some
 	bytes uint32 // (i32) -> i32 : charge for so many bytes
 	elems uint32 // (i32) -> i32 : charge for so many elements of a table
-	pages uint32 // (i32) -> i32 : charge for so many pages of memory
+	pages uint32 // (i32) -> i32 : charge for so many pages of memory, or as many as it can have
 	copy  uint32 // (i32 i32 i32) : memory.copy in pieces
 	fill  uint32 // (i32 i32 i32) : memory.fill in pieces
 }
@@ -23,7 +23,7 @@ func (w *rewriter) addHelpers() {
 	i32 := []byte{wasm.I32}
 	w.bytes = w.addFunc(i32, i32, nil, w.sizeCode(func(c *code) { c.i64(4).op(wasm.I64ShrU) }))
 	w.elems = w.addFunc(i32, i32, nil, w.sizeCode(func(*code) {}))
-	w.pages = w.addFunc(i32, i32, nil, w.sizeCode(func(c *code) { c.i64(12).op(wasm.I64Shl) }))
+	w.pages = w.addFunc(i32, i32, nil, w.pagesCode())
 	if w.m.NumMemories() > 0 {
 		three := []byte{wasm.I32, wasm.I32, wasm.I32}
 		w.copy = w.addFunc(three, nil, []wasm.LocalRun{{N: 1, Type: wasm.I32}}, w.copyCode())
@@ -57,6 +57,17 @@ func (w *rewriter) sizeCode(scale func(*code)) *code {
 	c := new(code)
 	c.local(wasm.LocalGet, 0).op(wasm.I64ExtendU)
 	scale(c)
+	w.pay(c)
+	return c.local(wasm.LocalGet, 0)
+}
+
+// pagesCode charges for pages that memory is to grow by, which it returns. More than it may ever have it does not get: who asks
+// for those, to be refused, pays no more than for all.
+func (w *rewriter) pagesCode() *code {
+	most := int32(w.l.MemoryPages)
+	c := new(code)
+	c.local(wasm.LocalGet, 0).i32(most).local(wasm.LocalGet, 0).i32(most).op(wasm.I32LtU).op(wasm.Select)
+	c.op(wasm.I64ExtendU).i64(12).op(wasm.I64Shl)
 	w.pay(c)
 	return c.local(wasm.LocalGet, 0)
 }

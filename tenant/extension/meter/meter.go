@@ -11,7 +11,7 @@ package meter
 import "github.com/ostrodb/ostro/tenant/extension/wasm"
 
 // Version counts what Rewrite has written: it grows with every change of that, for caches keep rewritten modules by it.
-const Version = 4
+const Version = 5
 
 // Names that a rewritten module uses. Modules that come with any of these are refused.
 const (

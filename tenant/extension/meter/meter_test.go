@@ -137,3 +137,28 @@ func TestEveryFunctionLooksAtTheFuelWhenItBegins(t *testing.T) {
 		t.Fatalf("a call of four million functions ends with %v, and was given %d units", got, p.tank.given)
 	}
 }
+
+// A module that asks for more memory than there can be is told so, whatever it asks for. What it is charged is for memory that it
+// could have got.
+func TestMemoryThatCannotBeHadCostsNoMoreThanAllThatCan(t *testing.T) {
+	m := &wasm.Module{Memories: []wasm.Limits{{Min: 1}}}
+	typ := m.AddType(wasm.FuncType{Params: []byte{wasm.I32}, Results: []byte{wasm.I32}})
+	m.Funcs = []uint32{typ}
+	m.Code = []wasm.Code{{Body: new(code).local(wasm.LocalGet, 0).op(wasm.MemoryGrow).end().b}}
+	m.Exports = []wasm.Export{{Name: "f", Kind: wasm.KindFunc}}
+	p := newPair(t, m.Encode())
+	defer p.close()
+	for _, pages := range []uint64{0, 1, 2, 3, 65_536, 1<<32 - 1} {
+		p.renew(t)
+		*p.tank = tank{slice: 1 << 40, left: 1 << 20}
+		want := uint64(1)
+		if pages > 2 { // It may have three.
+			want = 1<<32 - 1
+		}
+		got := p.call(1, "f", []uint64{pages})
+		used := p.tank.given - int64(p.mods[1].ExportedGlobal(FuelExport).Get())
+		if len(got.results) != 1 || got.results[0] != want || used < int64(min(pages, 3))<<12 || used > 3<<12+100 {
+			t.Errorf("growing by %d pages gives %v for %d units of fuel", pages, got, used)
+		}
+	}
+}
