@@ -31,7 +31,7 @@ func (h how) slice() int64 { return [...]int64{50_000, 1000, 150, 1}[h/sliceBits
 // part is so much of something, from a sixteenth to all of it.
 func (h how) part(all int64) int64 { return all * int64(h/partBits+1) / 16 }
 
-// What the fourth run of a script ends by, if not by itself.
+// What the run of a script in slices ends by, if not by itself.
 const (
 	byItself = iota
 	byExactFuel

@@ -73,17 +73,20 @@ func restore(mem []byte, used *pages) []byte {
 // anew has an instance with pristine memory. The host's way to it takes longer than a script.
 func (s *stage) anew(t testing.TB, which int, hostsWay bool) {
 	p, l := s.pools[which], &s.leases[which]
-	if l.in != nil {
-		switch {
-		case len(l.in.mem.buf) > pageBytes || hostsWay && !l.in.reset():
-			p.drop(l.in)
-			l.in = nil
-		case s.thorough:
-			s.used[which].add(0, pageBytes)
+	switch used := &s.used[which]; {
+	case l.in == nil:
+	case len(l.in.mem.buf) > pageBytes || hostsWay && !l.in.reset():
+		p.drop(l.in)
+		l.in = nil
+	case hostsWay:
+	default:
+		if s.thorough {
+			used.add(0, pageBytes)
 		}
+		restore(l.in.mem.buf, used)
 	}
+	s.used[which] = pages{}
 	s.ready(t, which)
-	restore(l.in.mem.buf, &s.used[which])
 }
 
 // ready has an instance, which a tenant without memory, and a trial, would not get.
