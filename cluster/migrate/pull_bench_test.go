@@ -47,12 +47,15 @@ func BenchmarkPull(b *testing.B) {
 func filled(b testing.TB, n int) *store.Store { return fill(b, newStore(b), n) }
 
 // fill writes records to a store.
-func fill(b testing.TB, st *store.Store, n int) *store.Store {
+func fill(b testing.TB, st *store.Store, n int) *store.Store { return fillWith(b, st, n, 100) }
+
+// fillWith is fill with values of so many bytes.
+func fillWith(b testing.TB, st *store.Store, n, bytes int) *store.Store {
 	b.Helper()
 	ss, err := st.NewSession()
 	check(b, err)
 	defer ss.Close()
-	key, value := make([]byte, 30), make([]byte, 100)
+	key, value := make([]byte, 30), make([]byte, bytes)
 	for i := range n {
 		binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
 		for s := store.Cold; s != store.OK; {

@@ -181,7 +181,8 @@ func (s *Shelf) giveUrgently(ctx context.Context, c *peer.Call, take func(*reade
 }
 
 // collect makes what take emits the bulk of the answer, and returns what its head says. The entries are sent from where they lie:
-// the session's guard keeps them there until they are on their way. What is cold is read first.
+// the session's guard keeps them there until they are on their way, or copied because the target does not take them. What is
+// cold is read first.
 func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (landed, error) {
 	r, err := s.borrow(by)
 	if err != nil {
@@ -204,7 +205,7 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 		r.ss.End()
 		r.reset()
 		if st == store.Cold {
-			err = r.ss.Fetch(ctx)
+			err = errors.Join(c.Flush(), r.ss.Fetch(ctx)) // Others' guards wait for no disk either.
 		} else {
 			err = errors.Join(errors.New("read what is pulled"), r.ss.Err())
 		}

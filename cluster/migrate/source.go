@@ -130,21 +130,7 @@ const partBytes = 256 << 10
 // sendCompletions sends the results of operations: without them a target could not tell an operation that is
 // sent again from a new one.
 func sendCompletions(ctx context.Context, c *peer.Call, st *store.Store, ranges view.Ranges) error {
-	var part []byte
-	var failed error
-	flush := func() {
-		if len(part) > 0 && failed == nil {
-			failed = c.Send(yielded{}, part)
-		}
-		part = part[:0]
-	}
-	err := st.Completions(ctx, Ranges(ranges), func(entry []byte) {
-		if part = append(part, entry...); len(part) >= partBytes {
-			flush()
-		}
-	})
-	flush()
-	return errors.Join(err, failed)
+	return st.Completions(ctx, Ranges(ranges), partBytes, func(part []byte) error { return c.Send(yielded{}, part) })
 }
 
 // pull gives the next entries of a range, from where they lie in the log.

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"encoding/binary"
+	"io"
 )
 
 // EncodeRequest is the bytes of a request.
@@ -32,4 +33,11 @@ func Recode(in []byte) ([]byte, bool) {
 		return nil, false
 	}
 	return append(f.appendFront(nil), f.bulk...), true
+}
+
+// ReadBulk reads a frame and returns its bulk.
+func ReadBulk(r io.Reader) ([]byte, error) {
+	var f frame
+	_, err := f.read(r, nil)
+	return f.bulk, err
 }

@@ -32,7 +32,11 @@ func TestANodeThatLivesElsewhereIsNotMistakenForAnother(t *testing.T) {
 // enter is a connection that passed the greeting.
 func enter(t *testing.T, s *place) net.Conn {
 	t.Helper()
-	c := must(net.Dial("tcp", s.addr()))(t)
+	return greeted(t, must(net.Dial("tcp", s.addr()))(t))
+}
+
+func greeted(t *testing.T, c net.Conn) net.Conn {
+	t.Helper()
 	t.Cleanup(func() { _ = c.Close() })
 	check(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	check(t, frame.Introduce(c, peer.Magic, secret, []byte(`{"node":"caller","to":"callee"}`)))

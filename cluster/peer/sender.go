@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bytes"
 	"net"
 	"sync"
 	"time"
@@ -21,8 +20,12 @@ const (
 // sender writes frames to a connection for many. Whoever finds nobody writing
 // writes, and goes on with what others have left meanwhile: under load many
 // frames leave with one system call, and without it none waits for another goroutine.
+//
+// Invariant: pieces wait for nobody. What of them the connection does not take at once is copied, and they are
+// given back before anybody waits for the other side: it may have stopped, and a log's memory with it.
 type sender struct {
 	c       net.Conn
+	direct  *direct       // nil if c is not plain TCP
 	timeout time.Duration // of a write
 	plain   bool          // bulks need no sums
 
@@ -32,19 +35,21 @@ type sender struct {
 	spare   []byte
 	held    []*frame // in pieces, behind what is queued
 	pieces  int      // how many those have
+	bytes   int      // likewise
 	vector  [][]byte // belongs to who writes
 	fronts  []int    // likewise
+	rest    []byte   // likewise
 	writing bool
 	err     error
 }
 
 func newSender(c net.Conn, timeout time.Duration) *sender {
-	s := &sender{c: c, timeout: timeout, plain: faithful(c)}
+	s := &sender{c: c, timeout: timeout, plain: faithful(c), direct: newDirect(c)}
 	s.drained.L = &s.mu
 	return s
 }
 
-// send queues a frame and sees to it that somebody writes it. A frame in pieces is written
+// send queues a frame and sees to it that somebody writes it. The pieces of one that has some are given back
 // before it returns.
 func (s *sender) send(f *frame) error {
 	if err := s.queue(f); err != nil {
@@ -54,10 +59,11 @@ func (s *sender) send(f *frame) error {
 }
 
 // Frames in pieces leave with one system call: so many of them, or until so many pieces are together, which is about what
-// the system takes at once.
+// the system takes at once, or so many bytes, which are copied if the connection takes none.
 const (
 	heldFrames = 8
 	heldPieces = 900
+	heldBytes  = 256 << 10
 )
 
 // queue leaves a frame for the next flush. Of those in pieces it writes some as soon as there are a few.
@@ -70,48 +76,56 @@ func (s *sender) queue(f *frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(f.pieces) > 0 {
-		s.held = append(s.held, f)
-		if s.pieces += len(f.pieces); len(s.held) < heldFrames && s.pieces+len(f.pieces) < heldPieces {
-			return s.err
-		}
-		return s.writeHeld()
+		return s.hold(f)
 	}
-	defer f.release()
+	f.release()
 	if err := s.writeHeld(); err != nil { // They came before it.
 		return err
 	}
-	for len(s.queued) > queuedBytes && s.writing && s.err == nil {
-		s.drained.Wait()
-	}
-	if s.err != nil {
-		return s.err
+	if err := s.awaitRoom(); err != nil {
+		return err
 	}
 	s.queued = append(f.appendFront(s.queued), f.bulk...)
 	return nil
 }
 
-// writeHeld writes what is queued and all frames in pieces with one system call, if the connection can do
-// that. The caller holds mu.
-func (s *sender) writeHeld() error {
-	for s.writing && s.err == nil && len(s.held) > 0 {
+// hold keeps a frame in pieces until there are a few. The caller holds mu.
+func (s *sender) hold(f *frame) error {
+	s.held = append(s.held, f)
+	s.pieces += len(f.pieces)
+	s.bytes += f.bulkBytes()
+	if len(s.held) < heldFrames && s.pieces+len(f.pieces) < heldPieces && s.bytes < heldBytes {
+		return s.err
+	}
+	return s.writeHeld()
+}
+
+// awaitRoom waits while much is queued behind a write. The caller holds mu.
+func (s *sender) awaitRoom() error {
+	for len(s.queued) > queuedBytes && s.writing && s.err == nil {
 		s.drained.Wait()
 	}
+	return s.err
+}
+
+// writeHeld writes what is queued and all frames in pieces with one system call, if the connection can do
+// that, or leaves a copy of them to who writes. The caller holds mu.
+func (s *sender) writeHeld() error {
 	if len(s.held) == 0 {
 		return s.err
 	}
 	some := s.held
-	s.held, s.pieces = nil, 0
-	defer func() {
-		for i, f := range some {
-			f.release()
-			some[i] = nil
-		}
-		if s.held == nil {
-			s.held = some[:0]
-		}
-	}()
-	if s.err != nil {
+	s.held, s.pieces, s.bytes = nil, 0, 0
+	defer s.recycle(some)
+	switch {
+	case s.err != nil:
 		return s.err
+	case s.writing:
+		for _, f := range some {
+			s.queued = appendAll(append(f.appendFront(s.queued), f.bulk...), f.pieces)
+		}
+		release(some)
+		return s.awaitRoom()
 	}
 	s.writing = true
 	s.emit(func(out []byte) ([]byte, error) {
@@ -122,17 +136,30 @@ func (s *sender) writeHeld() error {
 		}
 		return out, s.writeAll(out, some)
 	})
-	s.writing = false
+	s.writeQueued()
 	return s.err
+}
+
+// recycle releases frames, those that are not yet, and keeps the list's memory for others. The caller holds mu.
+func (s *sender) recycle(some []*frame) {
+	release(some)
+	clear(some)
+	if s.held == nil {
+		s.held = some[:0]
+	}
+}
+
+func release(some []*frame) {
+	for _, f := range some {
+		f.release()
+	}
 }
 
 // dropHeld gives the pieces back of frames that will not be written.
 func (s *sender) dropHeld() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.held {
-		f.release()
-	}
+	release(s.held)
 	s.held = nil
 }
 
@@ -145,11 +172,16 @@ func (s *sender) flush() error {
 		return err
 	}
 	s.writing = true
+	s.writeQueued()
+	return s.err
+}
+
+// writeQueued writes until nothing is left, which ends the writing. The caller holds mu and is the one who writes.
+func (s *sender) writeQueued() {
 	for len(s.queued) > 0 && s.err == nil {
 		s.emit(func(out []byte) ([]byte, error) { return out, s.write(out) })
 	}
 	s.writing = false
-	return s.err
 }
 
 // emit hands what is queued to write, without the lock, and keeps its memory for the next. The
@@ -171,8 +203,8 @@ func (s *sender) emit(write func(out []byte) ([]byte, error)) {
 	s.drained.Broadcast()
 }
 
-// writeAll writes frames whose beginnings are in b, up to where fronts says. A connection that is not plain TCP gets a
-// copy: it would make a record of each piece.
+// writeAll writes frames whose beginnings are in b, up to where fronts says, and releases them. A connection that is not
+// plain TCP gets a copy: it would make a record of each piece.
 func (s *sender) writeAll(b []byte, some []*frame) error {
 	s.vector = s.vector[:0]
 	from := 0
@@ -181,16 +213,30 @@ func (s *sender) writeAll(b []byte, some []*frame) error {
 		from = s.fronts[i]
 	}
 	defer clear(s.vector)
-	plain := plainTCP(s.c)
-	if plain == nil {
-		return s.write(bytes.Join(s.vector, nil))
+	left := s.vector
+	if s.direct != nil {
+		err := s.c.SetWriteDeadline(time.Time{}) // That of the last write may be over.
+		if err == nil {
+			left, err = s.direct.write(left)
+		}
+		if err != nil || len(left) == 0 {
+			return err
+		}
 	}
-	if err := s.c.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
-		return err
+	rest := appendAll(s.rest[:0], left)
+	release(some)
+	s.rest = nil
+	if cap(rest) <= keptBytes {
+		s.rest = rest
 	}
-	all := net.Buffers(s.vector)
-	_, err := all.WriteTo(plain)
-	return err
+	return s.write(rest)
+}
+
+func appendAll(b []byte, pieces [][]byte) []byte {
+	for _, p := range pieces {
+		b = append(b, p...)
+	}
+	return b
 }
 
 func (s *sender) write(b []byte) error {

@@ -23,6 +23,7 @@ type caller struct {
 	out    *sender
 	room   chan struct{} // bounds the handlers that run
 	quiet  bool          // its goroutine is
+	behind bool          // answers in order wait for others to leave with them
 	soon   patience      // of calls that are answered in order
 
 	mu    sync.Mutex
@@ -51,6 +52,11 @@ func (s *Server) serve(c net.Conn, from view.NodeID) error {
 func (k *caller) run(ctx context.Context) error {
 	var scratch []byte // memory of the next frame, unless a handler has it
 	for {
+		if k.behind && !k.atHand() {
+			if err := k.catchUp(); err != nil {
+				return err
+			}
+		}
 		var f frame
 		memory, err := f.readBy(k.in, scratch, k.lend)
 		if err != nil {
@@ -76,7 +82,7 @@ func (k *caller) run(ctx context.Context) error {
 		}
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)
-		} else {
+		} else if err = k.catchUp(); err == nil {
 			k.begin(ctx, m, &f, memory)
 			scratch = nil
 		}
@@ -124,12 +130,33 @@ func unknown(_ context.Context, c *Call) (any, []byte, error) {
 func (k *caller) answerInOrder(ctx context.Context, m method, f *frame) error {
 	ctx = k.soon.within(ctx, f.millis)
 	f.millis = 0
-	if err := k.out.queue(k.result(ctx, m, f)); err != nil {
-		return err
+	a := k.result(ctx, m, f)
+	k.behind = true
+	return k.out.queue(a)
+}
+
+// atHand tells whether a whole request is. The first half of one is not enough: nobody knows when the other will come, and
+// answers that wait for it hold what they lie in.
+func (k *caller) atHand() bool {
+	n := k.in.Buffered()
+	if n < headerBytes {
+		return false
 	}
-	if k.in.Buffered() >= headerBytes {
+	b, err := k.in.Peek(headerBytes)
+	if err != nil {
+		return false
+	}
+	var f frame
+	s, err := f.decodeHeader((*[headerBytes]byte)(b))
+	return err == nil && n >= headerBytes+s.method+s.head+s.bulk
+}
+
+// catchUp sends the answers that wait for others.
+func (k *caller) catchUp() error {
+	if !k.behind {
 		return nil
 	}
+	k.behind = false
 	return k.out.flush()
 }
 
@@ -172,6 +199,9 @@ func (k *caller) result(ctx context.Context, m method, f *frame) *frame {
 	}
 	c := &Call{From: k.from, Method: f.method, Head: f.head, Bulk: f.bulk}
 	c.send = func(head any, bulk []byte) error { return k.part(f.call, head, bulk) }
+	if m.inOrder {
+		c.after = k
+	}
 	head, bulk, err := m.handler(ctx, c)
 	a := &frame{kind: kindAnswer, call: f.call, bulk: bulk, pieces: c.pieces, sent: c.sent}
 	if err == nil {

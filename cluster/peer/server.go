@@ -28,13 +28,14 @@ type Call struct {
 	Bulk   []byte
 
 	send   func(head any, bulk []byte) error
+	after  *caller // whose answers to earlier calls may wait for this one; nil if none do
 	pieces [][]byte
 	sent   func()
 }
 
 // Gather makes pieces the rest of the answer's bulk, in their order and from where they lie: nothing
-// is copied on the way to the network. They must stay as they are until sent is called, which it is
-// once, whatever becomes of the answer.
+// is copied on the way to the network, but for what it has no room for. They must stay as they are until sent is called,
+// which it is once, whatever becomes of the answer, and before anybody waits for the caller to take it.
 func (c *Call) Gather(pieces [][]byte, sent func()) { c.pieces, c.sent = pieces, sent }
 
 // Gathered gives what Gather was told, to who calls a handler without a connection.
@@ -47,6 +48,15 @@ func NewCall(from view.NodeID, head, bulk []byte, send func(head any, bulk []byt
 
 // Bind decodes the head.
 func (c *Call) Bind(into any) error { return decodeHead(c.Head, into) }
+
+// Flush sends the answers to calls before this one that wait to leave with it. A handler that is about to wait for something
+// calls it first, if what was gathered for them is needed elsewhere.
+func (c *Call) Flush() error {
+	if c.after == nil {
+		return nil
+	}
+	return c.after.catchUp()
+}
 
 // Send answers a call of Stream with one more part. It waits while the caller is slow.
 func (c *Call) Send(head any, bulk []byte) error { return c.send(head, bulk) }

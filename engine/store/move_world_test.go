@@ -165,7 +165,10 @@ func (m *move) begin() {
 	m.a = a
 	a.Hasten(m.seed%2 == 0)
 	var results []byte
-	err = m.e.st.Completions(m.t.Context(), m.ranges, func(entry []byte) { results = append(results, entry...) })
+	err = m.e.st.Completions(m.t.Context(), m.ranges, 1<<10, func(part []byte) error {
+		results = append(results, part...)
+		return nil
+	})
 	if err != nil {
 		m.t.Fatal(err)
 	}
