@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
@@ -9,9 +10,21 @@ import (
 
 // Completions gives the results of operations on keys in some ranges, as entries of the log,
 // for the next owner to import before it serves them. emit must not keep them. Nobody may run
-// operations there meanwhile, and clients wait: so where the receipts of clients tell of all
-// results, nobody goes through the index.
+// operations there meanwhile, and clients wait: so receipts and notes tell where results are, and
+// nothing else is looked at. One may be given twice, and those that were answered need not be.
 func (st *Store) Completions(ctx context.Context, ranges []Range, emit func(entry []byte)) error {
+	return st.CompletionsWith(ctx, ranges, CompletionOptions{Emit: emit})
+}
+
+// CompletionOptions say who gets results.
+type CompletionOptions struct {
+	Emit func(entry []byte)
+	// Advanced is called after every few that were looked at, given or not, if it is not nil. Its error ends it all.
+	Advanced func() error
+}
+
+// CompletionsWith is Completions with options.
+func (st *Store) CompletionsWith(ctx context.Context, ranges []Range, o CompletionOptions) error {
 	if results, _ := st.tables.completions.sum(); results == 0 {
 		return nil
 	}
@@ -20,25 +33,43 @@ func (st *Store) Completions(ctx context.Context, ranges []Range, emit func(entr
 		return err
 	}
 	defer ss.Close()
-	if st.opts.Now() > st.clients.foreign.Load() {
-		return ss.givenReceipts(ctx, ranges, emit)
+	now := st.opts.Now()
+	if now <= st.clients.foreign.untold.Load() {
+		return ss.givenResults(ctx, ranges, &o)
 	}
-	for _, r := range ranges {
-		if err := ss.givenResults(ctx, r, emit); err != nil {
+	if err := ss.givenKept(ctx, st.clients.kept(ranges, now), &o); err != nil {
+		return err
+	}
+	for _, page := range st.clients.foreign.list() {
+		if err := ss.givenKept(ctx, st.clients.keptForeign(page, ranges, now), &o); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
-// givenReceipts gives the results of operations that this process has run.
-func (ss *Session) givenReceipts(ctx context.Context, ranges []Range, emit func([]byte)) error {
-	for _, one := range ss.st.clients.kept(ranges, ss.st.opts.Now()) {
-		for st := Cold; st == Cold; {
-			ss.Begin()
-			st = ss.giveResult(one, emit)
-			ss.End()
-			if st != Cold {
+// advanced says that some were looked at.
+func (o *CompletionOptions) advanced(ctx context.Context) error {
+	if o.Advanced != nil {
+		if err := o.Advanced(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// resultsAtOnce are looked up inside one guard, and read together if they are cold.
+const resultsAtOnce = 64
+
+// givenKept gives the results of operations that are known of. It uses the list up.
+func (ss *Session) givenKept(ctx context.Context, all []keptResult, o *CompletionOptions) error {
+	for some := range slices.Chunk(all, resultsAtOnce) {
+		for len(some) > 0 {
+			some = ss.giveKept(some, o.Emit)
+			if err := o.advanced(ctx); err != nil {
+				return err
+			}
+			if len(some) == 0 {
 				break
 			}
 			if err := ss.Fetch(ctx); err != nil {
@@ -46,7 +77,20 @@ func (ss *Session) givenReceipts(ctx context.Context, ranges []Range, emit func(
 			}
 		}
 	}
-	return ctx.Err()
+	return nil
+}
+
+// giveKept gives some results and returns those that are cold.
+func (ss *Session) giveKept(some []keptResult, emit func([]byte)) (cold []keptResult) {
+	ss.Begin()
+	defer ss.End()
+	cold = some[:0]
+	for _, one := range some {
+		if ss.giveResult(one, emit) == Cold {
+			cold = append(cold, one)
+		}
+	}
+	return cold
 }
 
 // giveResult gives the result of an operation, if it is there.
@@ -64,15 +108,24 @@ func (ss *Session) giveResult(one keptResult, emit func([]byte)) Status {
 // resultBuckets are looked at at once, so that their cache misses overlap.
 const resultBuckets = 16
 
-// givenResults gives all results in r that the index has.
-func (ss *Session) givenResults(ctx context.Context, r Range, emit func([]byte)) error {
+// givenResults gives all results in some ranges that the index has, without any word of where they are. It reads all that is cold there.
+func (ss *Session) givenResults(ctx context.Context, ranges []Range, o *CompletionOptions) error {
+	for _, r := range ranges {
+		if err := ss.givenResultsOf(ctx, r, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (ss *Session) givenResultsOf(ctx context.Context, r Range, o *CompletionOptions) error {
 	pl := new(pulling)
 	for cursor, wide := uint64(0), r.slots(); ; {
 		ss.Begin()
 		pl.gather(ss, wide, cursor, resultBuckets)
-		all := ss.giveResults(pl, r, emit)
+		all := ss.giveResults(pl, r, o.Emit)
 		ss.End()
-		if err := ctx.Err(); err != nil {
+		if err := o.advanced(ctx); err != nil {
 			return err
 		}
 		if !all {
