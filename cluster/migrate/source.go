@@ -124,15 +124,6 @@ func (s *Source) returned(ctx context.Context, c *peer.Call) (any, []byte, error
 	return nil, nil, s.origin.Returned(ctx, ask.ID)
 }
 
-// partBytes is about how much goes in one part of an answer.
-const partBytes = 256 << 10
-
-// sendCompletions sends the results of operations: without them a target could not tell an operation that is
-// sent again from a new one.
-func sendCompletions(ctx context.Context, c *peer.Call, st *store.Store, ranges view.Ranges) error {
-	return st.Completions(ctx, Ranges(ranges), partBytes, func(part []byte) error { return c.Send(yielded{}, part) })
-}
-
 // pull gives the next entries of a range, from where they lie in the log.
 func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	var ask pull

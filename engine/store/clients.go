@@ -17,8 +17,8 @@ import (
 // who forgets a result raises answered first, and who runs an operation looks at
 // answered last, when it holds the lock on the result's entry.
 type clients struct {
-	byID    sync.Map     // of *client, by the client's id
-	foreign atomic.Int64 // Unix milliseconds; until then there may be results that this process did not write
+	byID    sync.Map // of *client, by the client's id
+	foreign foreign  // results that this process did not write
 }
 
 // client is what is known of one.
@@ -135,15 +135,6 @@ func (c *client) take(below uint64) []receipt {
 	return taken
 }
 
-// noteForeign notes that there may be results of others until some time.
-func (cs *clients) noteForeign(until int64) {
-	for old := cs.foreign.Load(); old < until; old = cs.foreign.Load() {
-		if cs.foreign.CompareAndSwap(old, until) {
-			return
-		}
-	}
-}
-
 // keptResult is an operation whose result may be there.
 type keptResult struct {
 	id    OpID
@@ -166,9 +157,10 @@ func (cs *clients) kept(ranges []Range, now int64) (all []keptResult) {
 	return all
 }
 
-// sweep forgets clients that were not heard of for long. One that is heard of right now stays, or is another one: its
+// sweep forgets clients that were not heard of for long, and results of others whose time is over. One that is heard of right now stays, or is another one: its
 // next owner must be told what it has run.
 func (cs *clients) sweep(now int64) {
+	cs.foreign.sweep(now)
 	cs.byID.Range(func(id, one any) bool {
 		c := one.(*client)
 		c.mu.Lock()

@@ -96,7 +96,7 @@ func (ss *Session) Complete(op *Key, result []byte) Status {
 	case len(result) > MaxResultBytes:
 		return ss.fail(errResultTooLarge)
 	}
-	id, until := idOf(op), ss.now+ss.st.opts.KeepResults.Milliseconds()
+	id, until := idOf(op.Bytes), ss.now+ss.st.opts.KeepResults.Milliseconds()
 	if ss.st.clients.isAnswered(id) {
 		return ss.fail(errAnswered)
 	}
@@ -109,9 +109,9 @@ func (ss *Session) Complete(op *Key, result []byte) Status {
 	return st
 }
 
-// idOf reads whose result an OpKey names.
-func idOf(op *Key) OpID {
-	return OpID{binary.LittleEndian.Uint64(op.Bytes[8:]), binary.LittleEndian.Uint64(op.Bytes[16:])}
+// idOf reads whose result the key of a completion names.
+func idOf(key []byte) OpID {
+	return OpID{binary.LittleEndian.Uint64(key[8:]), binary.LittleEndian.Uint64(key[16:])}
 }
 
 // Once runs an operation on k unless it was run before. Its effect and its result

@@ -193,6 +193,7 @@ func (l *ledger) verify(what string, st *store.Store, acked func(i int) bool) {
 			l.t.Fatalf("%s: counter %d is %d, and %d operations on it are recorded", what, n, got, want)
 		}
 	}
+	sameResults(l.t, what, st, allPlaces)
 }
 
 func TestACrashKeepsAnEffectWithItsResultOrNone(t *testing.T) {

@@ -39,3 +39,19 @@ func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
 		}
 	}
 }
+
+// CompletionsOfIndex is Completions of a store that has no notes: it goes through the index.
+func (st *Store) CompletionsOfIndex(ctx context.Context, ranges []Range, emit func(entry []byte)) error {
+	ss, err := st.NewSession()
+	if err != nil {
+		return err
+	}
+	defer ss.Close()
+	return ss.givenResults(ctx, ranges, &CompletionOptions{Emit: emit})
+}
+
+// LoseNotes is what too many results of others would do.
+func (st *Store) LoseNotes(until int64) {
+	st.clients.foreign.sweep(1<<63 - 1)
+	st.clients.foreign.noteUntold(until)
+}

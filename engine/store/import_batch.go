@@ -284,7 +284,7 @@ func (w *ImportWorker) account(it *importItem, old record.Ptr, at record.Address
 	it.key.in.count(w.ss.n, worthOf(it.p).minus(worthOf(old)))
 	w.ss.st.raiseCeiling(it.p.Version())
 	if it.p.Type() == record.TypeCompletion {
-		w.ss.st.clients.noteForeign(it.p.ExpireAt())
+		w.ss.st.noteForeign(it.p, w.ss.now)
 	}
 	w.stats.taken.Add(1)
 	w.stats.bytes.Add(int64(it.p.Length()))

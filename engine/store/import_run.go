@@ -210,7 +210,7 @@ func (c *runTally) add(w *ImportWorker, it *runItem) {
 	v := worthOf(it.p)
 	c.worth = worth{c.worth.keys + v.keys, c.worth.expires + v.expires, c.worth.bytes + v.bytes}
 	if it.p.Type() == record.TypeCompletion {
-		w.ss.st.clients.noteForeign(it.p.ExpireAt())
+		w.ss.st.noteForeign(it.p, w.ss.now)
 	}
 }
 

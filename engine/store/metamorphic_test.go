@@ -411,6 +411,14 @@ func (m *model) reopen() {
 	})
 }
 
+// give gives results as if all places moved, and compares them with what the index has.
+func (m *model) give() {
+	m.each("give", func(s *subject, _ *store.Session, _ int) error {
+		sameResults(m.t, s.name, s.st, allPlaces)
+		return nil
+	})
+}
+
 // check compares all keys, by scan and by get.
 func (m *model) check() {
 	for _, s := range m.all {
@@ -455,7 +463,7 @@ func TestEveryKindOfStoreAnswersLikeAMap(t *testing.T) {
 		}
 		steps := map[string]func(){
 			"put": m.put, "put again": m.put, "get": m.get, "delete": m.delete, "modify": m.modify, "transact": m.transact,
-			"conditional": m.conditional, "once": m.once, "once again": m.onceAgain, "truncate": m.truncate, "swap": m.swap, "pass": m.pass, "checkpoint": m.checkpoint, "reopen": m.reopen,
+			"conditional": m.conditional, "once": m.once, "once again": m.onceAgain, "truncate": m.truncate, "swap": m.swap, "pass": m.pass, "checkpoint": m.checkpoint, "reopen": m.reopen, "give": m.give,
 		}
 		actions := map[string]func(*rapid.T){"": func(*rapid.T) {}}
 		for name, f := range steps {

@@ -164,11 +164,9 @@ func (m *move) begin() {
 	}
 	m.a = a
 	a.Hasten(m.seed%2 == 0)
+	sameResults(m.t, "the source", m.e.st, m.ranges)
 	var results []byte
-	err = m.e.st.Completions(m.t.Context(), m.ranges, 1<<10, func(part []byte) error {
-		results = append(results, part...)
-		return nil
-	})
+	err = m.e.st.Completions(m.t.Context(), m.ranges, func(entry []byte) { results = append(results, entry...) })
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -180,6 +178,7 @@ func (m *move) begin() {
 	if err := w.Import(m.t.Context(), results); err != nil {
 		m.t.Fatal(err)
 	}
+	sameResults(m.t, "the target", m.st, m.ranges) // It may be the next source.
 	m.seed++
 	m.post = newMail(m.t, a, m.seed)
 }

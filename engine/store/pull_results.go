@@ -2,16 +2,30 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// Completions sends the results of operations on keys in some ranges, as entries of the log in parts of about
-// partBytes, for the next owner to import before it serves them. send must not keep them; it may wait, for no guard does so
-// meanwhile. Nobody may run operations there, and clients wait: so where the receipts of clients tell of all
-// results, nobody goes through the index.
-func (st *Store) Completions(ctx context.Context, ranges []Range, partBytes int, send func(part []byte) error) error {
+// Completions gives the results of operations on keys in some ranges, as entries of the log,
+// for the next owner to import before it serves them. emit must not keep them. Nobody may run
+// operations there meanwhile, and clients wait: so receipts and notes tell where results are, and
+// nothing else is looked at. One may be given twice, and those that were answered need not be.
+func (st *Store) Completions(ctx context.Context, ranges []Range, emit func(entry []byte)) error {
+	return st.CompletionsWith(ctx, ranges, CompletionOptions{Emit: emit})
+}
+
+// CompletionOptions say who gets results.
+type CompletionOptions struct {
+	Emit func(entry []byte)
+	// Advanced is called after every few that were looked at, given or not, if it is not nil. It may wait, for no guard does so
+	// meanwhile, as one does for Emit. Its error ends it all.
+	Advanced func() error
+}
+
+// CompletionsWith is Completions with options.
+func (st *Store) CompletionsWith(ctx context.Context, ranges []Range, o CompletionOptions) error {
 	if results, _ := st.tables.completions.sum(); results == 0 {
 		return nil
 	}
@@ -20,73 +34,74 @@ func (st *Store) Completions(ctx context.Context, ranges []Range, partBytes int,
 		return err
 	}
 	defer ss.Close()
-	to := &parts{most: partBytes, send: send}
-	if st.opts.Now() > st.clients.foreign.Load() {
-		err = ss.givenReceipts(ctx, ranges, to)
-	} else {
-		err = ss.givenResults(ctx, ranges, to)
+	now := st.opts.Now()
+	if now <= st.clients.foreign.untold.Load() {
+		return ss.givenResults(ctx, ranges, &o)
 	}
-	if err != nil {
+	if err := ss.givenKept(ctx, st.clients.kept(ranges, now), &o); err != nil {
 		return err
 	}
-	return to.flush()
-}
-
-// parts are entries on their way to somebody who may be slow: they are collected inside of guards, and sent outside.
-type parts struct {
-	part []byte
-	most int
-	send func(part []byte) error
-}
-
-func (p *parts) add(entry []byte) { p.part = append(p.part, entry...) }
-
-// sendFull sends what was collected if it is enough for a part.
-func (p *parts) sendFull() error {
-	if len(p.part) < p.most {
-		return nil
-	}
-	return p.flush()
-}
-
-func (p *parts) flush() error {
-	if len(p.part) == 0 {
-		return nil
-	}
-	part := p.part
-	p.part = p.part[:0]
-	return p.send(part)
-}
-
-// givenReceipts gives the results of operations that this process has run.
-func (ss *Session) givenReceipts(ctx context.Context, ranges []Range, to *parts) error {
-	for _, one := range ss.st.clients.kept(ranges, ss.st.opts.Now()) {
-		for st := Cold; st == Cold; {
-			ss.Begin()
-			st = ss.giveResult(one, to)
-			ss.End()
-			if st != Cold {
-				break
-			}
-			if err := ss.Fetch(ctx); err != nil {
-				return err
-			}
-		}
-		if err := to.sendFull(); err != nil {
+	for _, page := range st.clients.foreign.list() {
+		if err := ss.givenKept(ctx, st.clients.keptForeign(page, ranges, now), &o); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
+// advanced says that some were looked at.
+func (o *CompletionOptions) advanced(ctx context.Context) error {
+	if o.Advanced != nil {
+		if err := o.Advanced(); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// resultsAtOnce are looked up inside one guard, and read together if they are cold.
+const resultsAtOnce = 64
+
+// givenKept gives the results of operations that are known of. It uses the list up.
+func (ss *Session) givenKept(ctx context.Context, all []keptResult, o *CompletionOptions) error {
+	for some := range slices.Chunk(all, resultsAtOnce) {
+		for len(some) > 0 {
+			some = ss.giveKept(some, o.Emit)
+			if err := o.advanced(ctx); err != nil {
+				return err
+			}
+			if len(some) == 0 {
+				break
+			}
+			if err := ss.Fetch(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// giveKept gives some results and returns those that are cold.
+func (ss *Session) giveKept(some []keptResult, emit func([]byte)) (cold []keptResult) {
+	ss.Begin()
+	defer ss.End()
+	cold = some[:0]
+	for _, one := range some {
+		if ss.giveResult(one, emit) == Cold {
+			cold = append(cold, one)
+		}
+	}
+	return cold
+}
+
 // giveResult gives the result of an operation, if it is there.
-func (ss *Session) giveResult(one keptResult, to *parts) Status {
+func (ss *Session) giveResult(one keptResult, emit func([]byte)) Status {
 	var buf [completionKeyBytes]byte
 	var pr index.Probe
 	k := ss.opKey(one.place, one.id, &buf)
 	p, st := ss.find(&k, &pr)
 	if st == OK && !ss.expired(p) {
-		to.add(p.Bytes())
+		emit(p.Bytes())
 	}
 	return st
 }
@@ -94,24 +109,24 @@ func (ss *Session) giveResult(one keptResult, to *parts) Status {
 // resultBuckets are looked at at once, so that their cache misses overlap.
 const resultBuckets = 16
 
-// givenResults gives all results that the index has.
-func (ss *Session) givenResults(ctx context.Context, ranges []Range, to *parts) error {
+// givenResults gives all results in some ranges that the index has, without any word of where they are. It reads all that is cold there.
+func (ss *Session) givenResults(ctx context.Context, ranges []Range, o *CompletionOptions) error {
 	for _, r := range ranges {
-		if err := ss.givenResultsOf(ctx, r, to); err != nil {
+		if err := ss.givenResultsOf(ctx, r, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (ss *Session) givenResultsOf(ctx context.Context, r Range, to *parts) error {
+func (ss *Session) givenResultsOf(ctx context.Context, r Range, o *CompletionOptions) error {
 	pl := new(pulling)
 	for cursor, wide := uint64(0), r.slots(); ; {
 		ss.Begin()
 		pl.gather(ss, wide, cursor, resultBuckets)
-		all := ss.giveResults(pl, r, to)
+		all := ss.giveResults(pl, r, o.Emit)
 		ss.End()
-		if err := ctx.Err(); err != nil {
+		if err := o.advanced(ctx); err != nil {
 			return err
 		}
 		if !all {
@@ -119,9 +134,6 @@ func (ss *Session) givenResultsOf(ctx context.Context, r Range, to *parts) error
 				return err
 			}
 			continue
-		}
-		if err := to.sendFull(); err != nil {
-			return err
 		}
 		if cursor = pl.next[pl.n-1]; cursor == 0 {
 			return nil
@@ -131,7 +143,7 @@ func (ss *Session) givenResultsOf(ctx context.Context, r Range, to *parts) error
 
 // giveResults gives those among what was gathered; false if something of it is cold: then
 // nothing was given.
-func (ss *Session) giveResults(pl *pulling, r Range, to *parts) bool {
+func (ss *Session) giveResults(pl *pulling, r Range, emit func([]byte)) bool {
 	all := true
 	for i := range pl.items {
 		if it := &pl.items[i]; it.p.IsNil() {
@@ -148,7 +160,7 @@ func (ss *Session) giveResults(pl *pulling, r Range, to *parts) bool {
 	}
 	for _, it := range pl.items {
 		if p := it.p; p.Type() == record.TypeCompletion && !ss.expired(p) && r.has(objectOf(p.Key())) {
-			to.add(p.Bytes())
+			emit(p.Bytes())
 		}
 	}
 	return true

@@ -192,7 +192,9 @@ func (r *replay) segment(ss *Session, f hlog.Found, inFrame bool, later *deferre
 		case record.TypePut:
 			ss.replayPut(a, p, later)
 		case record.TypeCompletion:
-			ss.replay(a, p)
+			if ss.replay(a, p) {
+				r.st.noteForeign(p, ss.now)
+			}
 		default:
 			ss.head.Died(a, uint32(p.Length()))
 		}

@@ -30,7 +30,7 @@ func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, e
 	if snap == nil || !st.agrees(snap) {
 		return found, st.removeSnapshot()
 	}
-	l := loader{st: st, snap: snap, segs: make([]*hlog.Segment, len(snap.Segments))}
+	l := loader{st: st, snap: snap, segs: make([]*hlog.Segment, len(snap.Segments)), now: st.opts.Now()}
 	tail, err := l.adopt(found, frames)
 	if err != nil {
 		return nil, err
@@ -47,6 +47,7 @@ func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, e
 	if err := l.load(); err != nil {
 		return nil, err
 	}
+	l.noteResults()
 	return tail, l.countUnknown()
 }
 
@@ -62,10 +63,12 @@ type loader struct {
 	st      *Store
 	snap    *snapshot
 	segs    []*hlog.Segment // by their number in the snapshot; nil if gone
+	now     int64
 	tables  [256]*table
 	mean    [256]int // bytes of a record, by its table
 	mu      sync.Mutex
 	unknown map[*hlog.Segment][]uint32 // offsets of records whose table is not known
+	results map[*hlog.Segment][]uint32 // and of results whose time may not be over
 }
 
 // adopt takes the segments of the base into the log, as many in memory as fit,
@@ -128,7 +131,7 @@ func (l *loader) mapTables() {
 
 // load inserts the entries, in parallel.
 func (l *loader) load() error {
-	l.unknown = map[*hlog.Segment][]uint32{}
+	l.unknown, l.results = map[*hlog.Segment][]uint32{}, map[*hlog.Segment][]uint32{}
 	entries := l.snap.entries[:len(l.snap.entries)/snapshotEntry*snapshotEntry]
 	workers := l.st.opts.Heads + 1
 	share := (len(entries)/snapshotEntry + workers - 1) / workers * snapshotEntry
@@ -185,13 +188,45 @@ func (l *loader) loadEntry(ss *Session, packed uint64, where uint32) {
 		ss.fail(ErrIndexFull)
 		return
 	}
-	if tableNumber == unknownTable {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.unknown[s] = append(l.unknown[s], off)
+	switch {
+	case tableNumber == unknownTable:
+		l.comeBack(l.unknown, s, off)
 		return
+	case tableNumber == completionNumber && l.snap.Segments[number].Expiry > l.now:
+		l.comeBack(l.results, s, off)
 	}
 	t.count(ss.n, worth{1, int(packed >> 1 & 1), l.mean[tableNumber]})
+}
+
+// comeBack lists a record that must be looked at.
+func (l *loader) comeBack(in map[*hlog.Segment][]uint32, s *hlog.Segment, off uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	in[s] = append(in[s], off)
+}
+
+// noteResults notes results of a former life. The snapshot does not know whose they are, so their segments are read as far as they
+// are not in memory: those of the last minutes before it. Of one that cannot be read nothing is known but that it has some.
+func (l *loader) noteResults() {
+	for s, offsets := range l.results {
+		b, err := l.bytesOf(s)
+		if err != nil {
+			l.st.opts.Logger.Error("results of operations cannot be read", "segment", s.ID, "error", err)
+			l.st.clients.foreign.noteUntold(l.now + l.st.opts.KeepResults.Milliseconds())
+			continue
+		}
+		for _, off := range offsets {
+			l.st.noteForeign(record.PtrOf(b[off:]), l.now)
+		}
+	}
+}
+
+// bytesOf gives a segment's bytes. Nothing leaves memory yet.
+func (l *loader) bytesOf(s *hlog.Segment) ([]byte, error) {
+	if b := l.st.log.Bytes(s); b != nil {
+		return b, nil
+	}
+	return l.st.log.Load(s)
 }
 
 // countUnknown counts the records whose table the snapshot did not know.
@@ -201,18 +236,19 @@ func (l *loader) countUnknown() error {
 		if err != nil {
 			return &RecoveryError{s.ID, err}
 		}
-		l.st.countAt(b, offsets)
+		l.countAt(b, offsets)
 	}
 	return nil
 }
 
 // countAt counts the records at some offsets of a segment. Others of the same
 // segment were counted when they were loaded.
-func (st *Store) countAt(segment []byte, offsets []uint32) {
+func (l *loader) countAt(segment []byte, offsets []uint32) {
 	for _, off := range offsets {
 		p := record.PtrOf(segment[off:])
-		if t := st.tables.byID(p.Table()); t != nil {
-			t.count(st.keeper.n, worthOf(p))
+		if t := l.st.tables.byID(p.Table()); t != nil {
+			t.count(l.st.keeper.n, worthOf(p))
 		}
+		l.st.noteForeign(p, l.now)
 	}
 }

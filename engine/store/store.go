@@ -148,9 +148,6 @@ func (st *Store) start(ctx context.Context) (err error) {
 	}
 	st.keeper.head = st.log.Survivor()
 	st.expect()
-	if st.dev != nil {
-		st.clients.noteForeign(st.opts.Now() + st.opts.KeepResults.Milliseconds()) // A former life may have left some.
-	}
 	if err := st.recover(ctx); err != nil {
 		return err
 	}
