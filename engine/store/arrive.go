@@ -279,7 +279,7 @@ func (a *Arrival) End() {
 	}
 	a.over = true
 	a.st.arriving.end(a)
-	a.waiting.release(nil)
+	a.waiting.end()
 	a.retireAll()
 	if in := a.cold; in != nil {
 		a.st.AfterGuards(in.ix.Close) // Somebody may be looking there.
