@@ -288,6 +288,7 @@ func (a *Arrival) End() {
 		closeSoon(s)
 	}
 	a.sides = nil
+	a.st.noteBrought()
 }
 
 // closeSoon closes a side and does not wait until it is part of the log.
