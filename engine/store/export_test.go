@@ -39,3 +39,10 @@ func (ss *Session) RandomKey(db int, dst []byte) ([]byte, Status) {
 		}
 	}
 }
+
+// Sides is how many sides a Flush goes through.
+func (a *Arrival) Sides() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.allSides())
+}
