@@ -55,6 +55,7 @@ type move struct {
 	yielded  yielded
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
+	prepared func()             // to be called when what was made ready is not needed any more; nil if nothing was
 	lines    []*peer.Line       // for pulls
 	arrival  *store.Arrival
 	pulls    *pulls
@@ -350,6 +351,9 @@ func (m *move) samples(ctx context.Context) error {
 	}
 	defer s.Close()
 	s.Stall(silent)
+	if m.prepared == nil {
+		m.prepared = m.o.Store.Preparing()
+	}
 	preparing, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	defer done.Wait()

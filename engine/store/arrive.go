@@ -155,8 +155,8 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 }
 
 // Prepare makes memory ready for an arrival of about so many records and bytes, as far as there is plenty, until ctx ends: in
-// the index and in the log. It costs clients little before an arrival, and much in its midst. Unprepare gives back what
-// no arrival took of the log's.
+// the index and in the log. It costs clients little before an arrival, and much in its midst. What no
+// arrival took of the log's is given back when the last of those who are Preparing has ended that.
 func (st *Store) Prepare(ctx context.Context, ranges []Range, records, bytes int64) error {
 	var pace background.Pace
 	st.expectRecords(ctx, ranges, records, pace.Rest)
@@ -168,8 +168,8 @@ func (st *Store) Prepare(ctx context.Context, ranges []Range, records, bytes int
 	return st.log.Prepare(ctx, int(n))
 }
 
-// Unprepare takes Prepare back.
-func (st *Store) Unprepare() { st.log.Unprepare() }
+// Preparing is for who makes memory ready, before that: it is kept until end was called, and for others who are preparing.
+func (st *Store) Preparing() (end func()) { return st.log.Preparing() }
 
 // preparedBytes is how much is made ready at the most.
 const preparedBytes = 1 << 30
