@@ -96,6 +96,7 @@ func (r *Registry) sweepLoop() {
 		case <-r.ctx.Done():
 			return
 		case <-r.sweep:
+		case <-r.st.Brought(): // A node that has not emptied them yet may have sent more.
 		}
 		r.until("a deleted tenant's data could not be deleted; it is tried again", r.dropGone)
 	}

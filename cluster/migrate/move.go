@@ -55,6 +55,7 @@ type move struct {
 	yielded  yielded
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
+	prepared func()             // to be called when what was made ready is not needed any more; nil if nothing was
 	lines    []*peer.Line       // for pulls
 	arrival  *store.Arrival
 	pulls    *pulls
@@ -199,7 +200,7 @@ func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
 }
 
 // failed waits before the next attempt. A source that is silent for too long, but has its lease, may never answer this
-// node: then what came is returned to it by way of etcd.
+// node, or this node not make safe what came: then that is returned to the source by way of etcd.
 func (m *move) failed(ctx context.Context, err error) {
 	m.log.Warn("a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
 	unheard := m.silence.lasts(m.advances.Load())
@@ -214,12 +215,20 @@ func (m *move) failed(ctx context.Context, err error) {
 	}
 	moving := m.o.Cache.Snapshot().Migrations[m.id].Stage == meta.Moving
 	if moving && m.at != returning && m.at != completing && unheard > m.o.Patience {
-		m.returns = fmt.Sprintf("nothing came from %s to %s for %s: %s", m.want.Source, m.o.Self, m.o.Patience, reason(err))
-		m.log.Warn("nothing comes from the source: what came is returned", "for", m.o.Patience.String())
+		m.returns = m.stuck() + ": " + reason(err)
+		m.log.Warn("the migration does not go on: what came is returned", "why", m.returns)
 		m.enter(returning)
 		return
 	}
 	pauseFor(ctx, retryPause)
+}
+
+// stuck says in which way the migration has not gone on.
+func (m *move) stuck() string {
+	if m.at == adopting {
+		return fmt.Sprintf("%s could not make safe what came from %s for %s", m.o.Self, m.want.Source, m.o.Patience)
+	}
+	return fmt.Sprintf("nothing came from %s to %s for %s", m.want.Source, m.o.Self, m.o.Patience)
 }
 
 const retryPause = 50 * time.Millisecond
@@ -350,6 +359,9 @@ func (m *move) samples(ctx context.Context) error {
 	}
 	defer s.Close()
 	s.Stall(silent)
+	if m.prepared == nil {
+		m.prepared = m.o.Store.Preparing()
+	}
 	preparing, stop := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	defer done.Wait()

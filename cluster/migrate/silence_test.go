@@ -97,6 +97,19 @@ func TestASourceThatFailsAtTheSamePullAgainAndAgainCountsAsSilent(t *testing.T) 
 	}
 }
 
+func TestAReturnBlamesTheSourceForItsSilenceOnly(t *testing.T) {
+	m := &move{o: &Options{Self: "n2", Patience: 15 * time.Second}, want: meta.Migration{Source: "n1"}}
+	for at, want := range map[stage]string{
+		pulling:  "nothing came from n1 to n2 for 15s",
+		settling: "nothing came from n1 to n2 for 15s",
+		adopting: "n2 could not make safe what came from n1 for 15s",
+	} {
+		if m.at = at; m.stuck() != want {
+			t.Errorf("%s: %q, want %q", at, m.stuck(), want)
+		}
+	}
+}
+
 func TestTheReasonOfAReturnIsOneLineThatNamesTheCause(t *testing.T) {
 	err := errors.Join(context.Canceled, errors.New("read: connection reset"), errors.New("dial: refused"))
 	if got, want := reason(err), "read: connection reset; dial: refused"; got != want {

@@ -273,7 +273,9 @@ func (m *move) leave(ctx context.Context) {
 	if m.arrival != nil {
 		m.arrival.End()
 	}
-	m.o.Store.Unprepare()
+	if m.prepared != nil {
+		m.prepared()
+	}
 	m.log.Info("the migration has ended", "as", string(s.Migrations[m.id].Stage), "why", s.Migrations[m.id].Why,
 		"records", m.records.Load(), "bytes", m.bytes.Load(), "took", time.Since(m.began).Round(time.Millisecond).String())
 }

@@ -20,6 +20,8 @@ type framePool struct {
 	mu    sync.Mutex
 	free  []*frame
 	all   map[*frame]struct{}
+
+	promised int // who frames are made ready for; while there are any, none is given back but by put
 }
 
 // frame is memory for one segment.
@@ -77,10 +79,22 @@ func (p *framePool) prepare(n int, more func() bool) error {
 	return nil
 }
 
-// trim gives back what is free beyond the few that are kept.
-func (p *framePool) trim() {
+// promise has frames that are ready kept until end was called.
+func (p *framePool) promise() (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.promised++
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.promised--; p.promised == 0 {
+			p.trim()
+		}
+	})
+}
+
+// trim gives back what is free beyond the few that are kept. The caller holds mu.
+func (p *framePool) trim() {
 	for len(p.free) > p.kept() {
 		last := len(p.free) - 1
 		p.unmap(p.free[last])

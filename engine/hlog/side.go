@@ -80,7 +80,7 @@ func (l *Log) NewSide() (*Side, error) {
 }
 
 // Prepare makes memory ready for side segments, at low priority, until there is enough for so many or ctx ends.
-// Unprepare gives back what was not needed.
+// What was not needed is given back when the last of those who are Preparing has ended that.
 func (l *Log) Prepare(ctx context.Context, segments int) (err error) {
 	background.Quietly(func() {
 		err = l.pool.prepare(segments, func() bool { return ctx.Err() == nil && !l.closing.Load() })
@@ -88,8 +88,8 @@ func (l *Log) Prepare(ctx context.Context, segments int) (err error) {
 	return err
 }
 
-// Unprepare takes Prepare back.
-func (l *Log) Unprepare() { l.pool.trim() }
+// Preparing has memory that was made ready kept until end was called.
+func (l *Log) Preparing() (end func()) { return l.pool.promise() }
 
 // OpenSides is how many sides there are that may each be at a segment.
 func (l *Log) OpenSides() int { return int(l.sides.count.Load()) }

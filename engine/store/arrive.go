@@ -48,7 +48,8 @@ type Arrival struct {
 
 	mu      sync.Mutex
 	workers []*ImportWorker
-	sides   []*hlog.Side // of all workers, until they are part of the log
+	sides   []*hlog.Side // of workers, until they are part of the log
+	left    []*hlog.Side // likewise, of those that were closed
 	past    ImportStats  // of workers that ended
 	over    bool
 
@@ -154,8 +155,8 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 }
 
 // Prepare makes memory ready for an arrival of about so many records and bytes, as far as there is plenty, until ctx ends: in
-// the index and in the log. It costs clients little before an arrival, and much in its midst. Unprepare gives back what
-// no arrival took of the log's.
+// the index and in the log. It costs clients little before an arrival, and much in its midst. What no
+// arrival took of the log's is given back when the last of those who are Preparing has ended that.
 func (st *Store) Prepare(ctx context.Context, ranges []Range, records, bytes int64) error {
 	var pace background.Pace
 	st.expectRecords(ctx, ranges, records, pace.Rest)
@@ -167,8 +168,8 @@ func (st *Store) Prepare(ctx context.Context, ranges []Range, records, bytes int
 	return st.log.Prepare(ctx, int(n))
 }
 
-// Unprepare takes Prepare back.
-func (st *Store) Unprepare() { st.log.Unprepare() }
+// Preparing is for who makes memory ready, before that: it is kept until end was called, and for others who are preparing.
+func (st *Store) Preparing() (end func()) { return st.log.Preparing() }
 
 // preparedBytes is how much is made ready at the most.
 const preparedBytes = 1 << 30
@@ -216,7 +217,7 @@ func (a *Arrival) Adopt(ctx context.Context) error {
 	a.Hasten(false)
 	a.mu.Lock()
 	a.retireAll()
-	sides := slices.Clone(a.sides)
+	sides := a.allSides()
 	a.mu.Unlock()
 	for _, s := range sides {
 		s.Leave() // So that all are adopted together.
@@ -226,10 +227,17 @@ func (a *Arrival) Adopt(ctx context.Context) error {
 			return err
 		}
 		a.mu.Lock()
-		a.sides = slices.DeleteFunc(a.sides, func(o *hlog.Side) bool { return o == s })
+		a.sides, a.left = without(a.sides, s), without(a.left, s)
 		a.mu.Unlock()
 	}
 	return nil
+}
+
+// allSides lists the sides that may have something that is not part of the log. The caller holds mu.
+func (a *Arrival) allSides() []*hlog.Side { return slices.Concat(a.sides, a.left) }
+
+func without(all []*hlog.Side, s *hlog.Side) []*hlog.Side {
+	return slices.DeleteFunc(all, func(o *hlog.Side) bool { return o == s })
 }
 
 // Hasten says whether pulls are under way, for whose end clients wait in a way: until then what came is not made part of the
@@ -240,7 +248,7 @@ func (a *Arrival) Hasten(on bool) { a.hasty.Store(on) }
 func (a *Arrival) Pending() (n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, s := range a.sides {
+	for _, s := range a.allSides() {
 		n += s.Pending()
 	}
 	return n
@@ -249,12 +257,20 @@ func (a *Arrival) Pending() (n int) {
 // Flush returns when all that was imported by now is part of the log, as Adopt does, and what took its place here. The workers go on.
 func (a *Arrival) Flush(ctx context.Context) error {
 	a.mu.Lock()
-	sides := slices.Clone(a.sides)
+	sides, left := slices.Clone(a.sides), slices.Clone(a.left)
 	a.mu.Unlock()
 	for _, s := range sides {
 		if err := s.Flush(ctx); err != nil {
 			return err
 		}
+	}
+	for _, s := range left {
+		if err := s.Flush(ctx); err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.left = without(a.left, s) // It was closed before: nothing can have come since. Parcels have one each.
+		a.mu.Unlock()
 	}
 	_, err := a.st.Settle(ctx)
 	return err
@@ -279,15 +295,16 @@ func (a *Arrival) End() {
 	}
 	a.over = true
 	a.st.arriving.end(a)
-	a.waiting.release(nil)
+	a.waiting.end()
 	a.retireAll()
 	if in := a.cold; in != nil {
 		a.st.AfterGuards(in.ix.Close) // Somebody may be looking there.
 	}
-	for _, s := range a.sides {
+	for _, s := range a.allSides() {
 		closeSoon(s)
 	}
-	a.sides = nil
+	a.sides, a.left = nil, nil
+	a.st.noteBrought()
 }
 
 // closeSoon closes a side and does not wait until it is part of the log.
@@ -305,6 +322,7 @@ func (a *Arrival) leave(w *ImportWorker) {
 		a.workers = slices.Delete(a.workers, i, i+1)
 		w.retire()
 		closeSoon(w.side)
+		a.sides, a.left = without(a.sides, w.side), append(a.left, w.side)
 	}
 }
 

@@ -195,3 +195,38 @@ func TestAnArrivalThatIsPulledHoldsNobodyUpWhoWaitsForOtherSideSegments(t *testi
 		t.Errorf("%d side segments are not part of the log", n)
 	}
 }
+
+// A source's cleaner sends parcel after parcel while an arrival settles, and each is safe before the next comes.
+func TestAFlushGoesThroughWhatIsNotPartOfTheLogOnly(t *testing.T) {
+	st := open(t, store.Options{Device: device.NewMemory(), Durability: store.EverySec, Cluster: true, Replicator: hlogtest.New(t, seedOf(t))})
+	a, err := st.Arrive(store.ArriveOptions{Ranges: []store.Range{everyPlace}, Ceiling: 7, Puller: noPuller{t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.End()
+	if _, err := a.NewWorker(); err != nil { // One that goes on.
+		t.Fatal(err)
+	}
+	parcels := foreignLog(100)
+	for range 10 {
+		for _, b := range parcels {
+			w, err := a.NewWorker()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Import(t.Context(), b); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			if err := a.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := a.Sides(); n != 1 {
+				t.Fatalf("%d sides after a flush, want that of the worker that goes on", n)
+			}
+		}
+	}
+	if keys, _ := st.Count(0); keys != 100 {
+		t.Errorf("%d keys", keys)
+	}
+}

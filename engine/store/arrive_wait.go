@@ -16,6 +16,8 @@ type arrivalWait struct {
 	left  atomic.Pointer[[]Range] // not pulled yet; never nil
 	of    *Arrival
 	whole atomic.Int32 // how many wait for whole ranges
+	given atomic.Bool  // who waited was let go, to look again
+	ended chan struct{}
 
 	mu       sync.Mutex
 	turn     chan struct{} // closed when left shrinks, or all are released
@@ -24,7 +26,7 @@ type arrivalWait struct {
 }
 
 func (w *arrivalWait) init(a *Arrival) {
-	w.of, w.turn = a, make(chan struct{})
+	w.of, w.turn, w.ended = a, make(chan struct{}), make(chan struct{})
 	w.left.Store(&a.ranges)
 }
 
@@ -44,7 +46,33 @@ func (w *arrivalWait) change(f func()) {
 
 // release lets all go that wait now or later; err is what they are told.
 func (w *arrivalWait) release(err error) {
+	w.given.Store(err == nil)
 	w.change(func() { w.released, w.err = true, err })
+}
+
+// end lets those go who wait for that.
+func (w *arrivalWait) end() {
+	w.release(nil)
+	close(w.ended)
+}
+
+// awaitEnd waits for the end of the arrival, or until nobody is to wait for that.
+func (w *arrivalWait) awaitEnd(st *Store) error {
+	for {
+		w.mu.Lock()
+		turn, err := w.turn, w.err
+		w.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-turn:
+		case <-w.ended:
+			return nil
+		case <-st.leaving:
+			return ErrClosed
+		}
+	}
 }
 
 // over tells whether nobody has to wait for r any more; if not, what happens next.
@@ -86,8 +114,9 @@ func (a *Arrival) Pulled(r Range) {
 	})
 }
 
-// Release lets all operations go that wait for this arrival, now or later: to be run again,
-// or to fail with err. It is for those who stop pulling.
+// Release lets all operations go that wait for this arrival: to be run again, or to fail with err, then those that come later
+// as well. It is for those who stop pulling. Without an error nobody serves these places any more, but until End they may be
+// this store's or become so again: who needs them all the same, as a scan of everything does, waits for that.
 func (a *Arrival) Release(err error) { a.waiting.release(err) }
 
 // asked is what an operation needs of an arrival: a key, or all of a range.
@@ -96,6 +125,7 @@ type asked struct {
 	key   ArrivingKey
 	whole bool
 	all   Range
+	late  bool // nothing was pulled any more when it was looked for
 }
 
 // missing tells what it means that k is not there: NotFound, or Cold if it may arrive.
@@ -107,7 +137,7 @@ func (ss *Session) missing(k *Key) Status {
 		if a.puller == nil || !anyHas(*a.waiting.left.Load(), k.Place) && !a.holdsBack(k.Place) || a.knows(k) {
 			continue
 		}
-		ss.asked = append(ss.asked, asked{from: a, key: ArrivingKey{k.Place, k.Table, bytes.Clone(k.Bytes)}})
+		ss.asked = append(ss.asked, asked{from: a, key: ArrivingKey{k.Place, k.Table, bytes.Clone(k.Bytes)}, late: a.waiting.given.Load()})
 		return Cold
 	}
 	return NotFound
@@ -136,7 +166,7 @@ func (ss *Session) arrives(r Range) bool {
 	some := false
 	for _, a := range ss.st.arriving.list() {
 		if a.puller != nil && a.waiting.meets(r) {
-			ss.asked = append(ss.asked, asked{from: a, whole: true, all: r})
+			ss.asked = append(ss.asked, asked{from: a, whole: true, all: r, late: a.waiting.given.Load()})
 			some = true
 		}
 	}
@@ -151,6 +181,7 @@ func (ss *Session) takeAsked() (all []*askedOf) {
 			i = len(all)
 			all = append(all, &askedOf{from: one.from})
 		}
+		all[i].late = all[i].late || one.late
 		if one.whole {
 			all[i].whole = append(all[i].whole, one.all)
 		} else {
@@ -166,11 +197,16 @@ type askedOf struct {
 	from  *Arrival
 	keys  []ArrivingKey
 	whole []Range
+	late  bool
 }
 
 // get waits for it, and calls done then. It is called in a goroutine of its own.
 func (q *askedOf) get(done func(error)) {
 	w := &q.from.waiting
+	if q.late {
+		done(w.awaitEnd(q.from.st)) // Another look before that would find the same.
+		return
+	}
 	if len(q.whole) > 0 {
 		w.whole.Add(1)
 		defer w.whole.Add(-1)

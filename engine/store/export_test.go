@@ -55,3 +55,10 @@ func (st *Store) LoseNotes(until int64) {
 	st.clients.foreign.sweep(1<<63 - 1)
 	st.clients.foreign.noteUntold(until)
 }
+
+// Sides is how many sides a Flush goes through.
+func (a *Arrival) Sides() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.allSides())
+}

@@ -153,6 +153,9 @@ func (w *ImportWorker) importAll(ctx context.Context, entries []byte) error {
 func (im *Importer) Abort() {
 	im.end()
 	im.leaveSides()
+	if im.foreign {
+		im.st.noteBrought() // The copy may be this store's by now. What else was given up is imported again.
+	}
 }
 
 // end lets the store forget the import.

@@ -38,6 +38,7 @@ func (im *Importer) Finish(ctx context.Context) error {
 	}
 	im.st.expectMore(im.aside) // From here on clients may remove what only other logs' recoveries know of.
 	im.end()
+	im.st.noteBrought()
 	return nil
 }
 

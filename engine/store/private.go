@@ -36,6 +36,15 @@ func (p *private) of(db int) *table {
 	return p.chunks[n/privateChunk].Load()[n%privateChunk].Load()
 }
 
+// known is the table that a database has or had; nil if there never was one.
+func (p *private) known(db int) *table {
+	n := db - FirstPrivate
+	if chunk := p.chunks[n/privateChunk].Load(); chunk != nil {
+		return chunk[n%privateChunk].Load()
+	}
+	return nil
+}
+
 // open is a copy of the map of those that are open.
 func (p *private) open() map[int]*table {
 	if m := p.now.Load(); m != nil {
@@ -74,10 +83,14 @@ func (ts *tables) unheard(id record.TableID) *table {
 	return ts.hear(int(id))[0]
 }
 
-// hear opens private databases of a cluster. The caller holds mu.
+// hear opens private databases of a cluster. One that was forgotten gets the table that it had: who found that before counts
+// what it brings there. The caller holds mu.
 func (ts *tables) hear(dbs ...int) (tables []*table) {
 	next := ts.private.open()
 	for _, db := range dbs {
+		if next[db] == nil {
+			next[db] = ts.private.known(db)
+		}
 		if next[db] == nil {
 			next[db] = newTable(record.TableID(db), ts.shares)
 		}
@@ -115,7 +128,8 @@ func (st *Store) OpenPrivate(dbs ...int) error {
 	})
 }
 
-// DropPrivate empties a private database for good; see Truncate.
+// DropPrivate empties a private database for good; see Truncate. In a cluster it deletes what this node serves, and the
+// database stays open while there is more: it is to be dropped again whenever something was Brought.
 func (st *Store) DropPrivate(ctx context.Context, db int) error {
 	switch {
 	case !st.hasPrivate(db):
@@ -130,10 +144,13 @@ func (st *Store) DropPrivate(ctx context.Context, db int) error {
 	return st.dropTables(func(d *databases) { delete(d.private, db) })
 }
 
-// forget takes a private database off the list, until something of it comes again.
+// forget takes a private database off the list, until something of it comes again; not if there is something.
 func (ts *tables) forget(db int) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	if keys, _ := ts.private.of(db).sum(); keys > 0 {
+		return
+	}
 	next := ts.private.open()
 	delete(next, db)
 	ts.private.become(next)
@@ -152,4 +169,16 @@ func (st *Store) Private() []int {
 func (st *Store) hasPrivate(db int) bool {
 	m := st.tables.private.now.Load()
 	return m != nil && (*m)[db] != nil
+}
+
+// Brought has one if an arrival or an import has ended since it was received from: of databases that were dropped there may
+// be records again. It is for one receiver.
+func (st *Store) Brought() <-chan struct{} { return st.brought }
+
+// noteBrought tells who waits for Brought.
+func (st *Store) noteBrought() {
+	select {
+	case st.brought <- struct{}{}:
+	default:
+	}
 }

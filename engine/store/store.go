@@ -56,6 +56,7 @@ type Store struct {
 	stop     context.CancelFunc
 	done     <-chan struct{}
 	leaving  chan struct{} // closed when it begins to close
+	brought  chan struct{} // see Brought
 	workers  sync.WaitGroup
 	closing  atomic.Bool
 	closed   atomic.Bool
@@ -96,6 +97,7 @@ func Open(o Options) (*Store, error) {
 		readers:  newReaders(64),
 		open:     map[*Session]struct{}{},
 		leaving:  make(chan struct{}),
+		brought:  make(chan struct{}, 1),
 
 		condemned: map[*hlog.Segment]condemned{},
 	}
