@@ -46,6 +46,9 @@ func (w *rewriter) rewriteFunction(own int) error {
 	if err := e.body(own); err != nil {
 		return err
 	}
+	if err := w.checkSteps(&e.code); err != nil {
+		return err
+	}
 	c := &w.m.Code[own]
 	c.Body = e.b
 	if e.p != nil || e.fi.bulk {
@@ -229,7 +232,7 @@ func (e *emitter) instr(in *wasm.Instr) {
 		e.bulk(in)
 		return
 	}
-	e.b = in.Append(e.b)
+	e.add(in)
 }
 
 // move writes a copy or a fill. Its operands are kept in locals: a small one is paid for already, a large one is done by
@@ -253,7 +256,7 @@ func (e *emitter) move(in *wasm.Instr, large uint32) {
 	}
 	e.op(wasm.Else)
 	three()
-	e.b = in.Append(e.b)
+	e.add(in)
 	e.end()
 }
 
@@ -277,5 +280,5 @@ func (e *emitter) bulk(in *wasm.Instr) {
 		e.call(e.elems)
 	}
 	e.lent()
-	e.b = in.Append(e.b)
+	e.add(in)
 }

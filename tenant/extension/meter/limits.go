@@ -20,6 +20,8 @@ type Limits struct {
 	Operands      int // of one, on the stack at a time
 	Effort        int // of one: what the compiler does where branches meet, about; see merges
 	Efforts       int // of all functions
+	CallSteps     int // of one: what the compiler does behind calls and for what looks small, about; see steps.go
+	CallStepsSum  int // of all functions
 	Results       int // of one
 	Types         int
 	Globals       int
@@ -43,6 +45,8 @@ func DefaultLimits() Limits {
 		Operands:      10_000,
 		Effort:        40_000_000,
 		Efforts:       120_000_000,
+		CallSteps:     1_000_000,
+		CallStepsSum:  2_000_000,
 		Results:       16,
 		Types:         4096,
 		Globals:       1024,

@@ -114,6 +114,8 @@ func TestTheExamplesAreFarFromWhatIsRefused(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Effort /= 20
 	limits.Efforts /= 20
+	limits.CallSteps /= 20
+	limits.CallStepsSum /= 20
 	for _, path := range all {
 		code, err := os.ReadFile(path)
 		if err != nil {
