@@ -110,8 +110,25 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 		"truncations": func(m *wasm.Module) {
 			m.Code[0].Body = append(bytes.Repeat([]byte{0x43, 0, 0, 0, 0, 0xa8, 0x1a}, 29_000), m.Code[0].Body...) // f32.const 0, i32.trunc_f32_s, drop
 		},
-		"globals": func(m *wasm.Module) { m.Globals = make([]wasm.Global, 2000); fillGlobals(m.Globals) },
-		"data":    func(m *wasm.Module) { m.Datas = []wasm.Data{{Mode: wasm.Passive, Bytes: make([]byte, 9<<20)}} },
+		"elements": func(m *wasm.Module) {
+			m.Elems = []wasm.Elem{{Mode: wasm.Passive, Type: wasm.FuncRef, Init: make([]wasm.Const, 40_000)}}
+			for i := range m.Elems[0].Init {
+				m.Elems[0].Init[i].Instr.Op = wasm.RefFunc
+			}
+			m.Elems = append(m.Elems, m.Elems[0])
+		},
+		"element segments": func(m *wasm.Module) {
+			m.Elems = slices.Repeat([]wasm.Elem{{Mode: wasm.Passive, Type: wasm.FuncRef}}, 5_000)
+		},
+		"data segments": func(m *wasm.Module) { m.Datas = slices.Repeat([]wasm.Data{{Mode: wasm.Passive}}, 140_000) },
+		"types":         func(m *wasm.Module) { m.Types = slices.Repeat(m.Types, 5_000) },
+		"imports": func(m *wasm.Module) {
+			m.Imports = slices.Repeat([]wasm.Import{{Module: "ostro", Name: "yield"}}, 31_000)
+		},
+		"exports":         func(m *wasm.Module) { m.Exports = slices.Repeat(m.Exports, 3_000) },
+		"custom sections": func(m *wasm.Module) { m.Customs = make([]wasm.Custom, 2_000) },
+		"globals":         func(m *wasm.Module) { m.Globals = make([]wasm.Global, 2000); fillGlobals(m.Globals) },
+		"data":            func(m *wasm.Module) { m.Datas = []wasm.Data{{Mode: wasm.Passive, Bytes: make([]byte, 9<<20)}} },
 	} {
 		m := function()
 		change(m)

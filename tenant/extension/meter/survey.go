@@ -256,13 +256,18 @@ func width(t byte) uint64 {
 	return 8
 }
 
-// tableElements is how many elements the tables have, or may have if they grow.
+// tableElements is how many elements the tables have, or may have if they grow, and how many an instance keeps besides.
 func (f *facts) tableElements(m *wasm.Module) (sum int) {
 	for _, t := range m.Tables {
 		if f.grows {
 			sum += int(t.Max)
 		} else {
 			sum += int(t.Min)
+		}
+	}
+	for _, e := range m.Elems {
+		if e.Mode == wasm.Passive {
+			sum += len(e.Init)
 		}
 	}
 	return sum
