@@ -236,8 +236,14 @@ func (e *emitter) instr(in *wasm.Instr) {
 }
 
 // move writes a copy or a fill. Its operands are kept in locals: a small one is paid for already, a large one is done by
-// a function, in pieces.
+// a function, in pieces. So are all of them where there are many.
 func (e *emitter) move(in *wasm.Instr, large uint32) {
+	if !e.fi.inlines() {
+		e.lend()
+		e.call(large)
+		e.lent()
+		return
+	}
 	first := e.operand()
 	for i := range uint32(3) {
 		e.code.local(wasm.LocalSet, first+2-i)

@@ -9,7 +9,7 @@
 package meter
 
 // Version counts what Rewrite has written: it grows with every change of that, for caches keep rewritten modules by it.
-const Version = 4
+const Version = 5
 
 // Names that a rewritten module uses. Modules that come with any of these are refused.
 const (

@@ -33,6 +33,7 @@ func heavy() (w [256]uint8) {
 			w[truncation+i] = 35
 		}
 	}
+	w[0xb5], w[0xba] = 20, 20 // u64 to f32 and f64
 	return w
 }
 
@@ -45,6 +46,10 @@ func weight(op wasm.Op) int {
 		return 250
 	case op == wasm.TableGrow:
 		return 30
+	case op < wasm.MemoryInit: // truncations that saturate
+		return 20
+	case op == 0xfd62: // i8x16.popcnt
+		return 15
 	case isBulk(op):
 		return 120
 	}
