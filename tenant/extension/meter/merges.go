@@ -28,6 +28,7 @@ type merges struct {
 	depth   int      // of loops, at most
 	height  int      // of the operand stack, no less than it is
 	most    int      // that it was
+	dead    bool     // what follows is never reached
 
 	beside int // operands on the stack at all branches that may not be taken
 	alive  int // locals that live there
@@ -57,7 +58,7 @@ type place struct {
 func (g *merges) begin(locals int) {
 	g.words = (locals + 63) / 64
 	g.steps, g.tables, g.blocks, g.open = g.steps[:0], g.tables[:0], g.blocks[:0], g.open[:0]
-	g.loops, g.headers, g.depth, g.height, g.most, g.beside = 0, 0, 0, 0, 0, 0
+	g.loops, g.headers, g.depth, g.height, g.most, g.beside, g.dead = 0, 0, 0, 0, 0, 0, false
 	g.enter(place{})
 }
 
@@ -72,14 +73,28 @@ func (g *merges) take(m *wasm.Module, in *wasm.Instr) {
 	g.height = max(g.height+change(m, in), 0)
 	g.most = max(g.most, g.height)
 	switch in.Op {
-	case wasm.LocalGet, wasm.LocalSet, wasm.LocalTee:
-		g.note(in.Op, uint32(in.A), 0)
 	case wasm.Block, wasm.Loop, wasm.If:
 		g.begins(m, in)
+		g.dead = false
 	case wasm.Else:
 		g.otherwise()
+		g.dead = false
 	case wasm.End:
 		g.end()
+		g.dead = false
+	default:
+		if !g.dead {
+			g.straight(in)
+		}
+	}
+}
+
+// straight notes an instruction that no block begins or ends with. What follows one that always leads elsewhere is never
+// reached, up to where blocks begin or end; it is not noted, for there may be much of it.
+func (g *merges) straight(in *wasm.Instr) {
+	switch in.Op {
+	case wasm.LocalGet, wasm.LocalSet, wasm.LocalTee:
+		g.note(in.Op, uint32(in.A), 0)
 	case wasm.Br:
 		g.note(in.Op, g.target(uint32(in.A)), 0)
 	case wasm.BrIf:
@@ -93,6 +108,12 @@ func (g *merges) take(m *wasm.Module, in *wasm.Instr) {
 	case wasm.Return, wasm.Unreachable:
 		g.note(in.Op, 0, 0)
 	}
+	g.dead = leaves(in.Op)
+}
+
+// leaves tells of instructions behind which nothing is reached.
+func leaves(op wasm.Op) bool {
+	return op == wasm.Br || op == wasm.BrTable || op == wasm.Return || op == wasm.Unreachable
 }
 
 func (g *merges) begins(m *wasm.Module, in *wasm.Instr) {
