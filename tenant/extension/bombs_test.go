@@ -192,7 +192,7 @@ func TestWhoHasManyCallsAndMutableGlobalsIsToldOfBoth(t *testing.T) {
 	m := function()
 	callsAndVariables(m, 1_200, 1_000)
 	_, err := extension.Describe(m.Encode(), extension.DefaultLimits())
-	for _, want := range []string{"function 0: ", "the limit is 1000000", "it has 1201 calls", "1002 mutable globals", "split the function"} {
+	for _, want := range []string{"function 0: ", "the limit is 1000000", "it has 1201 calls", "1002 mutable globals", "and 0 steps for tables", "split the function"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("it lacks %q: %v", want, err)
 		}

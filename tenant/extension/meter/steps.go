@@ -73,17 +73,17 @@ func (w *rewriter) countMutable() {
 func (w *rewriter) checkSteps(c *code) error {
 	steps := w.steps(c)
 	w.sum += steps
-	if err := within("steps for the compiler at calls in one function", steps, w.l.CallSteps); err != nil {
-		return fmt.Errorf("%w: it has %d calls, those for its fuel among them, and each takes %d, as the module has %d mutable globals; split the function, or have fewer of those",
-			err, c.calls, w.perCall, w.perCall-callSteps)
+	if err := within("steps for the compiler at calls and long instructions in one function", steps, w.l.CallSteps); err != nil {
+		return fmt.Errorf("%w: it has %d calls, those for its fuel among them, of %d steps each, for the module has %d mutable globals, and %d steps for tables, growth, divisions and conversions; split the function",
+			err, c.calls, w.perCall, w.perCall-callSteps, c.weight)
 	}
 	return nil
 }
 
 // checkSum checks those of all functions.
 func (w *rewriter) checkSum() error {
-	if err := within("steps for the compiler at calls", w.sum, w.l.CallStepsSum); err != nil {
-		return fmt.Errorf("%w: each call takes %d, as it has %d mutable globals; split it into several modules, or have fewer of those",
+	if err := within("steps for the compiler at calls and long instructions", w.sum, w.l.CallStepsSum); err != nil {
+		return fmt.Errorf("%w: each call takes %d, for it has %d mutable globals; split it into several modules, or have fewer of those",
 			err, w.perCall, w.perCall-callSteps)
 	}
 	return nil
