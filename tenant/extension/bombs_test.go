@@ -83,8 +83,52 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 		"operands": func(m *wasm.Module) {
 			m.Code[0].Body = slices.Concat(bytes.Repeat([]byte{0x41, 0}, 10_001), bytes.Repeat([]byte{0x1a}, 10_001), m.Code[0].Body)
 		},
-		"globals": func(m *wasm.Module) { m.Globals = make([]wasm.Global, 2000); fillGlobals(m.Globals) },
-		"data":    func(m *wasm.Module) { m.Datas = []wasm.Data{{Mode: wasm.Passive, Bytes: make([]byte, 9<<20)}} },
+		"calls and variables": func(m *wasm.Module) { callsAndVariables(m, 1_000, 1_000) },
+		"calls of the host and variables": func(m *wasm.Module) {
+			callsAndVariables(m, 0, 1_000)
+			m.AddImport("ostro", "yield", 1)
+			m.Exports[1].Index++
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x10, 0}, 1_000), m.Code[0].Body...) // call 0
+		},
+		"calls and variables in many functions": func(m *wasm.Module) {
+			callsAndVariables(m, 100, 1_000)
+			for range 20 {
+				m.Funcs, m.Code = append(m.Funcs, 0), append(m.Code, m.Code[0])
+			}
+		},
+		"calls by table": func(m *wasm.Module) {
+			m.Tables = []wasm.Table{{Type: wasm.FuncRef, Limits: wasm.Limits{Min: 1}}}
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x41, 0, 0x11, 0, 0, 0x1a}, 12_000), m.Code[0].Body...) // i32.const 0, call_indirect, drop
+		},
+		"accesses of tables": func(m *wasm.Module) {
+			m.Tables = []wasm.Table{{Type: wasm.FuncRef, Limits: wasm.Limits{Min: 1}}}
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x41, 0, 0x25, 0, 0x1a}, 34_000), m.Code[0].Body...) // i32.const 0, table.get, drop
+		},
+		"memory that grows": func(m *wasm.Module) {
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x41, 0, 0x40, 0, 0x1a}, 25_000), m.Code[0].Body...) // i32.const 0, memory.grow, drop
+		},
+		"truncations": func(m *wasm.Module) {
+			m.Code[0].Body = append(bytes.Repeat([]byte{0x43, 0, 0, 0, 0, 0xa8, 0x1a}, 29_000), m.Code[0].Body...) // f32.const 0, i32.trunc_f32_s, drop
+		},
+		"elements": func(m *wasm.Module) {
+			m.Elems = []wasm.Elem{{Mode: wasm.Passive, Type: wasm.FuncRef, Init: make([]wasm.Const, 40_000)}}
+			for i := range m.Elems[0].Init {
+				m.Elems[0].Init[i].Instr.Op = wasm.RefFunc
+			}
+			m.Elems = append(m.Elems, m.Elems[0])
+		},
+		"element segments": func(m *wasm.Module) {
+			m.Elems = slices.Repeat([]wasm.Elem{{Mode: wasm.Passive, Type: wasm.FuncRef}}, 5_000)
+		},
+		"data segments": func(m *wasm.Module) { m.Datas = slices.Repeat([]wasm.Data{{Mode: wasm.Passive}}, 140_000) },
+		"types":         func(m *wasm.Module) { m.Types = slices.Repeat(m.Types, 5_000) },
+		"imports": func(m *wasm.Module) {
+			m.Imports = slices.Repeat([]wasm.Import{{Module: "ostro", Name: "yield"}}, 31_000)
+		},
+		"exports":         func(m *wasm.Module) { m.Exports = slices.Repeat(m.Exports, 3_000) },
+		"custom sections": func(m *wasm.Module) { m.Customs = make([]wasm.Custom, 2_000) },
+		"globals":         func(m *wasm.Module) { m.Globals = make([]wasm.Global, 2000); fillGlobals(m.Globals) },
+		"data":            func(m *wasm.Module) { m.Datas = []wasm.Data{{Mode: wasm.Passive, Bytes: make([]byte, 9<<20)}} },
 	} {
 		m := function()
 		change(m)
@@ -96,6 +140,17 @@ func TestBombsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 	if _, err := r.Compile(t.Context(), function().Encode(), extension.DefaultLimits()); err != nil {
 		t.Errorf("without any of them: %v", err)
 	}
+}
+
+// callsAndVariables makes a function that calls another, which does nothing, again and again, in a module with mutable globals.
+func callsAndVariables(m *wasm.Module, calls, variables int) {
+	m.Types, m.Funcs, m.Code = append(m.Types, wasm.FuncType{}), append(m.Funcs, 1), append(m.Code, wasm.Code{Body: []byte{0x0b}})
+	m.Globals = make([]wasm.Global, variables)
+	fillGlobals(m.Globals)
+	for i := range m.Globals {
+		m.Globals[i].Mutable = true
+	}
+	m.Code[0].Body = append(bytes.Repeat([]byte{0x10, 1}, calls), m.Code[0].Body...) // call 1
 }
 
 // branchy is a block that may be left early.
@@ -127,6 +182,17 @@ func TestWhoIsRefusedIsToldWhatToSplit(t *testing.T) {
 	nestedLoops(m, 75)
 	_, err := extension.Describe(m.Encode(), extension.DefaultLimits())
 	for _, want := range []string{"function 0: ", "the limit is 40000000", "it has 75 locals, 300 blocks and branches, loops 75 deep", "split the function"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("it lacks %q: %v", want, err)
+		}
+	}
+}
+
+func TestWhoHasManyCallsAndMutableGlobalsIsToldOfBoth(t *testing.T) {
+	m := function()
+	callsAndVariables(m, 1_200, 1_000)
+	_, err := extension.Describe(m.Encode(), extension.DefaultLimits())
+	for _, want := range []string{"function 0: ", "the limit is 1000000", "it has 1201 calls", "1002 mutable globals", "and 0 steps for tables", "split the function"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("it lacks %q: %v", want, err)
 		}

@@ -22,10 +22,7 @@ var letterNames = map[byte]string{wasm.I32: "i32", wasm.I64: "i64", wasm.F32: "f
 
 // inspect checks that a module is a function's and rewrites it.
 func inspect(code []byte, limits Limits, plain bool) (*Description, []byte, error) {
-	if len(code) > limits.Module.ModuleBytes {
-		return nil, nil, &meter.LimitError{What: "bytes", Has: len(code), Most: limits.Module.ModuleBytes}
-	}
-	m, err := wasm.Decode(code)
+	m, err := limits.Module.Decode(code)
 	if err != nil {
 		return nil, nil, err
 	}

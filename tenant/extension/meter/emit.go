@@ -46,6 +46,9 @@ func (w *rewriter) rewriteFunction(own int) error {
 	if err := e.body(own); err != nil {
 		return err
 	}
+	if err := w.checkSteps(&e.code); err != nil {
+		return err
+	}
 	c := &w.m.Code[own]
 	c.Body = e.b
 	if e.p != nil || e.fi.bulk {
@@ -229,12 +232,18 @@ func (e *emitter) instr(in *wasm.Instr) {
 		e.bulk(in)
 		return
 	}
-	e.b = in.Append(e.b)
+	e.add(in)
 }
 
 // move writes a copy or a fill. Its operands are kept in locals: a small one is paid for already, a large one is done by
-// a function, in pieces.
+// a function, in pieces. So are all of them where there are many.
 func (e *emitter) move(in *wasm.Instr, large uint32) {
+	if !e.fi.inlines() {
+		e.lend()
+		e.call(large)
+		e.lent()
+		return
+	}
 	first := e.operand()
 	for i := range uint32(3) {
 		e.code.local(wasm.LocalSet, first+2-i)
@@ -253,7 +262,7 @@ func (e *emitter) move(in *wasm.Instr, large uint32) {
 	}
 	e.op(wasm.Else)
 	three()
-	e.b = in.Append(e.b)
+	e.add(in)
 	e.end()
 }
 
@@ -277,5 +286,5 @@ func (e *emitter) bulk(in *wasm.Instr) {
 		e.call(e.elems)
 	}
 	e.lent()
-	e.b = in.Append(e.b)
+	e.add(in)
 }

@@ -59,7 +59,7 @@ func (w *rewriter) dispatch(c *code, fns []uint32) {
 		labels = append(labels, uint32(n-1))
 		table := wasm.Instr{Op: wasm.BrTable, Labels: labels}
 		c.local(wasm.LocalGet, 0)
-		c.b = table.Append(c.b)
+		c.add(&table)
 	}
 	for _, fn := range fns {
 		c.end().call(fn)

@@ -61,7 +61,7 @@ func (e *emitter) callOut(in *wasm.Instr) {
 	if in.Op == wasm.Call {
 		in.A = e.moved(in.A)
 	}
-	e.b = in.Append(e.b)
+	e.add(in)
 	if looks {
 		e.lent()
 	}

@@ -33,6 +33,7 @@ func (w *rewriter) addHelpers() {
 
 func (w *rewriter) addFunc(params, results []byte, locals []wasm.LocalRun, c *code) uint32 {
 	m := w.m
+	w.sum += w.steps(c)
 	m.Funcs = append(m.Funcs, m.AddType(wasm.FuncType{Params: params, Results: results}))
 	m.Code = append(m.Code, wasm.Code{Locals: locals, Body: c.end().b})
 	return uint32(m.NumFuncs() - 1)

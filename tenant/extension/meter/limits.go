@@ -20,13 +20,21 @@ type Limits struct {
 	Operands      int // of one, on the stack at a time
 	Effort        int // of one: what the compiler does where branches meet, about; see merges
 	Efforts       int // of all functions
+	CallSteps     int // of one: what the compiler does behind calls and for what looks small, about; see steps.go
+	CallStepsSum  int // of all functions
 	Results       int // of one
 	Types         int
 	Globals       int
 	Exports       int
 	MemoryPages   int
+	Tables        int
 	TableElements int // in all tables together
 	StackBytes    int
+
+	ElementSegments int
+	Elements        int // in all segments together
+	DataSegments    int // Go makes one of every few bytes that are not zero
+	Customs         int // sections
 }
 
 // DefaultLimits are those of functions that nobody has set others for.
@@ -43,25 +51,26 @@ func DefaultLimits() Limits {
 		Operands:      10_000,
 		Effort:        40_000_000,
 		Efforts:       120_000_000,
+		CallSteps:     1_000_000,
+		CallStepsSum:  2_000_000,
 		Results:       16,
 		Types:         4096,
 		Globals:       1024,
 		Exports:       4096,
 		MemoryPages:   256,
+		Tables:        16,
 		TableElements: 65_536,
 		StackBytes:    1 << 20,
+
+		ElementSegments: 4096,
+		Elements:        65_536,
+		DataSegments:    131_072,
+		Customs:         1024,
 	}
 }
 
 // LimitError is a module that is too large in some way.
-type LimitError struct {
-	What      string
-	Has, Most int
-}
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("the module has %d %s, and the limit is %d", e.Has, e.What, e.Most)
-}
+type LimitError = wasm.LimitError
 
 // RefusedError is a module that uses what functions cannot have.
 type RefusedError struct{ Why string }
@@ -72,12 +81,21 @@ func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf
 
 func within(what string, has, most int) error {
 	if has > most {
-		return &LimitError{what, has, most}
+		return &LimitError{What: what, Has: has, Most: most}
 	}
 	return nil
 }
 
-func (l Limits) checkSize(b []byte) error { return within("bytes", len(b), l.ModuleBytes) }
+// Decode reads a module, of whose parts none are more than may be.
+func (l Limits) Decode(b []byte) (*wasm.Module, error) {
+	if err := within("bytes", len(b), l.ModuleBytes); err != nil {
+		return nil, err
+	}
+	return wasm.DecodeWithin(b, wasm.Most{
+		Types: l.Types, Functions: l.Functions, Tables: l.Tables, Globals: l.Globals, Exports: l.Exports,
+		ElementSegments: l.ElementSegments, Elements: l.Elements, DataSegments: l.DataSegments, Customs: l.Customs,
+	})
+}
 
 func firstError(errs ...error) error {
 	for _, err := range errs {
@@ -90,11 +108,7 @@ func firstError(errs ...error) error {
 
 func (l Limits) check(m *wasm.Module) error {
 	err := firstError(
-		within("functions", m.NumFuncs(), l.Functions),
-		within("types", len(m.Types), l.Types),
-		within("globals", m.NumGlobals(), l.Globals),
-		within("exports", len(m.Exports), l.Exports),
-		within("tables", m.NumTables(), 16),
+		within("functions", m.NumFuncs(), l.Functions), // Imported ones are among them here.
 		l.checkImports(m), l.checkExports(m), l.checkTypes(m), l.checkMemory(m), l.checkTables(m),
 	)
 	if err != nil {
@@ -141,7 +155,7 @@ func (l Limits) checkTypes(m *wasm.Module) error {
 func (l Limits) checkMemory(m *wasm.Module) error {
 	for _, mem := range m.Memories {
 		if int(mem.Min) > l.MemoryPages {
-			return &LimitError{"pages of memory (64 KiB each)", int(mem.Min), l.MemoryPages}
+			return &LimitError{What: "pages of memory (64 KiB each)", Has: int(mem.Min), Most: l.MemoryPages}
 		}
 	}
 	return nil

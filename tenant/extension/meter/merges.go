@@ -28,6 +28,7 @@ type merges struct {
 	depth   int      // of loops, at most
 	height  int      // of the operand stack, no less than it is
 	most    int      // that it was
+	dead    bool     // what follows is never reached
 
 	beside int // operands on the stack at all branches that may not be taken
 	alive  int // locals that live there
@@ -57,7 +58,7 @@ type place struct {
 func (g *merges) begin(locals int) {
 	g.words = (locals + 63) / 64
 	g.steps, g.tables, g.blocks, g.open = g.steps[:0], g.tables[:0], g.blocks[:0], g.open[:0]
-	g.loops, g.headers, g.depth, g.height, g.most, g.beside = 0, 0, 0, 0, 0, 0
+	g.loops, g.headers, g.depth, g.height, g.most, g.beside, g.dead = 0, 0, 0, 0, 0, 0, false
 	g.enter(place{})
 }
 
@@ -72,14 +73,28 @@ func (g *merges) take(m *wasm.Module, in *wasm.Instr) {
 	g.height = max(g.height+change(m, in), 0)
 	g.most = max(g.most, g.height)
 	switch in.Op {
-	case wasm.LocalGet, wasm.LocalSet, wasm.LocalTee:
-		g.note(in.Op, uint32(in.A), 0)
 	case wasm.Block, wasm.Loop, wasm.If:
 		g.begins(m, in)
+		g.dead = false
 	case wasm.Else:
 		g.otherwise()
+		g.dead = false
 	case wasm.End:
 		g.end()
+		g.dead = false
+	default:
+		if !g.dead {
+			g.straight(in)
+		}
+	}
+}
+
+// straight notes an instruction that no block begins or ends with. What follows one that always leads elsewhere is never
+// reached, up to where blocks begin or end; it is not noted, for there may be much of it.
+func (g *merges) straight(in *wasm.Instr) {
+	switch in.Op {
+	case wasm.LocalGet, wasm.LocalSet, wasm.LocalTee:
+		g.note(in.Op, uint32(in.A), 0)
 	case wasm.Br:
 		g.note(in.Op, g.target(uint32(in.A)), 0)
 	case wasm.BrIf:
@@ -93,6 +108,12 @@ func (g *merges) take(m *wasm.Module, in *wasm.Instr) {
 	case wasm.Return, wasm.Unreachable:
 		g.note(in.Op, 0, 0)
 	}
+	g.dead = leaves(in.Op)
+}
+
+// leaves tells of instructions behind which nothing is reached.
+func leaves(op wasm.Op) bool {
+	return op == wasm.Br || op == wasm.BrTable || op == wasm.Return || op == wasm.Unreachable
 }
 
 func (g *merges) begins(m *wasm.Module, in *wasm.Instr) {
@@ -237,48 +258,4 @@ func arity(m *wasm.Module, t uint64) (takes, leaves int) {
 	}
 	f := &m.Types[t-wasm.TypedBlock]
 	return len(f.Params), len(f.Results)
-}
-
-// change is by how much an instruction changes the height of the operand stack, or more: of what is rare, as of vectors, it
-// is not told what it takes. The end of a block puts that right.
-func change(m *wasm.Module, in *wasm.Instr) int {
-	switch op := in.Op; {
-	case op == wasm.Call:
-		f := m.TypeOf(uint32(in.A))
-		return len(f.Results) - len(f.Params)
-	case op == wasm.CallIndirect:
-		f := &m.Types[in.A]
-		return len(f.Results) - len(f.Params) - 1
-	case op > 0xff:
-		return pushed[op]
-	}
-	return int(changes[in.Op])
-}
-
-var (
-	pushed  = map[wasm.Op]int{0xfc10: 1, 0xfd0c: 1} // table.size, v128.const
-	changes = heightChanges()
-)
-
-func heightChanges() (c [256]int8) {
-	span := func(by int8, from, to int) {
-		for i := from; i <= to; i++ {
-			c[i] = by
-		}
-	}
-	for _, op := range []wasm.Op{wasm.LocalGet, wasm.GlobalGet, wasm.MemorySize, wasm.I32Const, wasm.I64Const, wasm.F32Const, wasm.F64Const, wasm.RefNull, wasm.RefFunc} {
-		c[op] = 1
-	}
-	for _, op := range []wasm.Op{wasm.LocalSet, wasm.GlobalSet, wasm.Drop, wasm.BrIf, wasm.If, wasm.BrTable} {
-		c[op] = -1
-	}
-	c[wasm.Select], c[wasm.SelectTyped], c[wasm.TableSet] = -2, -2, -2
-	span(-2, 0x36, 0x3e) // stores
-	span(-1, 0x46, 0x4f) // comparisons
-	span(-1, 0x51, 0x66) //
-	span(-1, 0x6a, 0x78) // arithmetic of two operands
-	span(-1, 0x7c, 0x8a) //
-	span(-1, 0x92, 0x98) //
-	span(-1, 0xa0, 0xa6) //
-	return c
 }

@@ -3,6 +3,7 @@ package meter
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/ostrodb/ostro/tenant/extension/wasm"
@@ -74,6 +75,31 @@ func TestTheEffortIsForWhatIsReadBehindThePlacesWhereBranchesMeet(t *testing.T) 
 	}
 }
 
+func TestCodeThatIsNeverReachedIsNotGoneThroughAgainAndAgain(t *testing.T) {
+	trap, back := []byte{0x00}, []byte{0x0f}
+	table := []byte{0x41, 0, 0x0e, 1, 0, 0} // i32.const 0, br_table 0 0
+	for what, leave := range map[string][]byte{"br": br(0), "br_table": table, "return": back, "unreachable": trap} {
+		dead := slices.Repeat(slices.Concat(use(1), brIf(0), leave), 1000)
+		with, without := measured(t, loop, use(2), leave, dead, end, use(3)), measured(t, loop, use(2), leave, end, use(3))
+		if len(with.steps) != len(without.steps) || with.effort() != without.effort() {
+			t.Errorf("behind %s: %d steps and an effort of %d, without %d and %d", what, len(with.steps), with.effort(), len(without.steps), without.effort())
+		}
+	}
+	again := measured(t, block, br(0), end, use(1), block, trap, other, end, use(2))
+	if reads(again.steps) != 2 {
+		t.Errorf("behind the end of a block code is reached: %v", again.steps)
+	}
+}
+
+func reads(steps []step) (n int) {
+	for _, s := range steps {
+		if s.op == wasm.LocalGet {
+			n++
+		}
+	}
+	return n
+}
+
 func TestAnElseWithoutAnIfHoldsUpNobody(t *testing.T) {
 	// The first loop's else would take away what the second one needs, again and again.
 	for _, code := range [][][]byte{
@@ -114,6 +140,8 @@ func TestTheExamplesAreFarFromWhatIsRefused(t *testing.T) {
 	limits := DefaultLimits()
 	limits.Effort /= 20
 	limits.Efforts /= 20
+	limits.CallSteps /= 20
+	limits.CallStepsSum /= 20
 	for _, path := range all {
 		code, err := os.ReadFile(path)
 		if err != nil {

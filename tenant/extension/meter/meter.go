@@ -8,8 +8,6 @@
 // before they are; nothing that the module says can name what was added.
 package meter
 
-import "github.com/ostrodb/ostro/tenant/extension/wasm"
-
 // Version counts what Rewrite has written: it grows with every change of that, for caches keep rewritten modules by it.
 const Version = 5
 
@@ -60,10 +58,7 @@ func Rewrite(b []byte, l Limits) (*Result, error) { return rewrite(b, l, false) 
 func Plain(b []byte, l Limits) (*Result, error) { return rewrite(b, l, true) }
 
 func rewrite(b []byte, l Limits, plain bool) (*Result, error) {
-	if err := l.checkSize(b); err != nil {
-		return nil, err
-	}
-	m, err := wasm.Decode(b)
+	m, err := l.Decode(b)
 	if err != nil {
 		return nil, err
 	}

@@ -162,3 +162,26 @@ func TestMemoryThatCannotBeHadCostsNoMoreThanAllThatCan(t *testing.T) {
 		}
 	}
 }
+
+// An instance keeps them as long as it lives, as it does what its tables have.
+func TestElementsThatAreForTablesLaterCountAsThoseOfTables(t *testing.T) {
+	some := func(mode byte, n int) wasm.Elem {
+		init := make([]wasm.Const, n)
+		for i := range init {
+			init[i].Instr.Op = wasm.RefFunc
+		}
+		return wasm.Elem{Mode: mode, Type: wasm.FuncRef, Init: init, Offset: wasm.Const{Instr: wasm.Instr{Op: wasm.I32Const}}}
+	}
+	m := &wasm.Module{
+		Types: []wasm.FuncType{{}}, Funcs: []uint32{0}, Code: []wasm.Code{{Body: []byte{0x0b}}},
+		Tables: []wasm.Table{{Type: wasm.FuncRef, Limits: wasm.Limits{Min: 10}}},
+		Elems:  []wasm.Elem{some(wasm.Active, 3), some(wasm.Passive, 500), some(wasm.Declared, 7)},
+	}
+	res, err := Rewrite(m.Encode(), DefaultLimits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Report.TableElements != 510 {
+		t.Errorf("%d elements, want 10 of the table and 500 for later", res.Report.TableElements)
+	}
+}

@@ -26,6 +26,8 @@ type rewriter struct {
 	refs        map[uint64]uint32 // globals that hold functions
 	slice       uint32            // functions
 	mayOwe      uint64            // what is left of oweMost
+	perCall     int               // steps that the compiler takes for a call
+	sum         int               // of its steps
 	helpers
 }
 
@@ -39,6 +41,7 @@ func (w *rewriter) rewrite() error {
 	w.describe()
 	w.exportState()
 	w.addGlobals()
+	w.countMutable()
 	w.slice = m.AddImport(HostModule, SliceImport, m.AddType(wasm.FuncType{Params: []byte{wasm.I64}, Results: []byte{wasm.I64}}))
 	w.shiftIndices()
 	w.addHelpers()
@@ -49,6 +52,9 @@ func (w *rewriter) rewrite() error {
 		if err := w.rewriteFunction(i); err != nil {
 			return fmt.Errorf("function %d: %w", i+w.oldBase, err)
 		}
+	}
+	if err := w.checkSum(); err != nil {
+		return err
 	}
 	w.l.clamp(m)
 	w.report.TableElements = w.f.tableElements(m)

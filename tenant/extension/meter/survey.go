@@ -14,6 +14,7 @@ type info struct {
 	blocks   int
 	loops    bool
 	bulk     bool
+	moves    int      // memory.copy and memory.fill
 	hosts    int      // calls of imports
 	calls    []uint32 // own functions, without their base, in order
 	sites    []int    // from how many places each of them is called
@@ -106,12 +107,25 @@ func survey(m *wasm.Module, l Limits) (*facts, error) {
 // work is what the compiler has to do.
 type work struct{ squares, effort int }
 
+// moveBlocks is what a copy or a fill counts for that is done in its place: two ways, of which one may be the compiler's loop.
+const moveBlocks = 4
+
+// inlineBlocks is how many blocks a function may have whose copies and fills are done in their place: those of others are
+// left to functions, lest they bring more blocks than the code has itself.
+const inlineBlocks = 1000
+
+func (fi *info) inlines() bool { return fi.blocks+moveBlocks*fi.moves <= inlineBlocks }
+
 // loopBlocks is what a loop counts for, besides itself: it looks at the fuel, and branches there.
 const loopBlocks = 2
 
 // work tells how much of it a function is, or that it is too much.
 func (f *facts) work(m *wasm.Module, own int, g *merges, l Limits) (work, error) {
-	locals, blocks := int(m.NumLocals(own)), f.infos[own].blocks+loopBlocks*g.headers
+	fi := &f.infos[own]
+	locals, blocks := int(m.NumLocals(own)), fi.blocks+loopBlocks*g.headers
+	if fi.inlines() {
+		blocks += moveBlocks * fi.moves
+	}
 	err := firstError(
 		within("blocks and branches in one function", blocks, l.Blocks),
 		within("locals times blocks in one function", (locals+1)*blocks, l.LocalBlocks),
@@ -173,6 +187,8 @@ func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64), g *merges
 			fi.blocks++
 		case wasm.BrTable:
 			fi.blocks += len(in.Labels)
+		case wasm.MemoryCopy, wasm.MemoryFill:
+			fi.moves++
 		case wasm.Call:
 			if callee := int(in.A) - m.ImportedFuncs(); callee >= 0 {
 				called[uint32(callee)]++
@@ -185,6 +201,9 @@ func (f *facts) surveyOne(m *wasm.Module, own int, refer func(uint64), g *merges
 			refer(in.A)
 		case wasm.TableSet, wasm.TableGrow, wasm.TableFill, wasm.TableCopy, wasm.TableInit, wasm.ElemDrop, wasm.DataDrop:
 			f.mutates = true
+			if in.Op == wasm.TableFill {
+				fi.blocks += moveBlocks
+			}
 			f.grows = f.grows || in.Op == wasm.TableGrow
 		}
 		fi.bulk = fi.bulk || isBulk(in.Op)
@@ -256,13 +275,18 @@ func width(t byte) uint64 {
 	return 8
 }
 
-// tableElements is how many elements the tables have, or may have if they grow.
+// tableElements is how many elements the tables have, or may have if they grow, and how many an instance keeps besides.
 func (f *facts) tableElements(m *wasm.Module) (sum int) {
 	for _, t := range m.Tables {
 		if f.grows {
 			sum += int(t.Max)
 		} else {
 			sum += int(t.Min)
+		}
+	}
+	for _, e := range m.Elems {
+		if e.Mode == wasm.Passive {
+			sum += len(e.Init)
 		}
 	}
 	return sum

@@ -60,7 +60,7 @@ func (e *emitter) openLoop(in *wasm.Instr) {
 		e.wrapped = append(e.wrapped, r.cost)
 		e.with(wasm.Block, in.A).with(wasm.Loop, wasm.EmptyBlock).with(wasm.Block, wasm.EmptyBlock)
 	}
-	e.b = in.Append(e.b)
+	e.add(in)
 }
 
 // closeBlock writes an end, and what is behind it. It reports false for the function's own, which the caller writes.

@@ -25,14 +25,17 @@ const (
 var order = [...]int{secType: 1, secImport: 2, secFunc: 3, secTable: 4, secMemory: 5, secGlobal: 6, secExport: 7, secStart: 8, secElem: 9, secDataCount: 10, secCode: 11, secData: 12}
 
 // Decode reads a module. It refers to its bytes, which must not change afterwards.
-func Decode(b []byte) (*Module, error) {
+func Decode(b []byte) (*Module, error) { return DecodeWithin(b, Most{}) }
+
+// DecodeWithin reads a module that has no more than so many of each. Of what has more it takes no memory.
+func DecodeWithin(b []byte, most Most) (*Module, error) {
 	if !bytes.HasPrefix(b, header[:4]) {
 		return nil, &FormatError{0, "this is no WebAssembly module"}
 	}
 	if !bytes.HasPrefix(b, header) {
 		return nil, &FormatError{4, "this is no core module of version 1"}
 	}
-	d := &decoder{m: &Module{}, r: &reader{b: b, at: len(header)}}
+	d := &decoder{m: &Module{}, most: most, r: &reader{b: b, at: len(header)}}
 	for d.r.left() > 0 {
 		d.section()
 	}
@@ -44,10 +47,12 @@ func Decode(b []byte) (*Module, error) {
 }
 
 type decoder struct {
-	m     *Module
-	r     *reader
-	last  int // place in order of the section before
-	datas uint32
+	m        *Module
+	r        *reader
+	most     Most
+	last     int // place in order of the section before
+	datas    uint32
+	elements int
 }
 
 // section reads one and comes back to the whole module behind it.
@@ -87,39 +92,51 @@ func (d *decoder) content(id int) {
 	m, r := d.m, d.r
 	switch id {
 	case secCustom:
+		d.within("custom sections", len(m.Customs)+1, d.most.Customs)
 		name := r.name()
 		m.Customs = append(m.Customs, Custom{name, r.take(uint32(r.left()))})
 	case secType:
-		m.Types = vector(d, d.funcType)
+		m.Types = bounded(d, "types", d.most.Types, d.funcType)
 	case secImport:
-		m.Imports = vector(d, d.imported)
+		m.Imports = bounded(d, "imports", d.most.Functions, d.imported)
 	case secFunc:
-		m.Funcs = vector(d, d.typeIndex)
+		m.Funcs = bounded(d, "functions", d.most.Functions, d.typeIndex)
 	case secTable:
-		m.Tables = vector(d, d.table)
+		m.Tables = bounded(d, "tables", d.most.Tables, d.table)
 	case secMemory:
 		m.Memories = vector(d, d.memory)
 	case secGlobal:
-		m.Globals = vector(d, d.global)
+		m.Globals = bounded(d, "globals", d.most.Globals, d.global)
 	case secExport:
-		m.Exports = vector(d, d.export)
+		m.Exports = bounded(d, "exports", d.most.Exports, d.export)
 	case secStart:
 		f := r.u32()
 		m.Start = &f
 	case secElem:
-		m.Elems = vector(d, d.elem)
+		m.Elems = bounded(d, "element segments", d.most.ElementSegments, d.elem)
 	case secDataCount:
 		m.Counted = true
 		d.datas = r.u32()
 	case secCode:
-		m.Code = vector(d, d.code)
+		m.Code = bounded(d, "functions", d.most.Functions, d.code)
 	case secData:
-		m.Datas = vector(d, d.data)
+		m.Datas = bounded(d, "data segments", d.most.DataSegments, d.data)
 	}
 }
 
-func vector[T any](d *decoder, read func() T) []T {
+func vector[T any](d *decoder, read func() T) []T { return bounded(d, "", 0, read) }
+
+// bounded reads a vector of no more than so many.
+func bounded[T any](d *decoder, what string, most int, read func() T) []T {
 	n := d.r.count()
+	d.within(what, n, most)
+	return some(d, n, read)
+}
+
+func some[T any](d *decoder, n int, read func() T) []T {
+	if d.r.err != nil {
+		return nil
+	}
 	all := make([]T, 0, min(n, 1024))
 	for i := 0; i < n && d.r.err == nil; i++ {
 		all = append(all, read())

@@ -141,12 +141,20 @@ func (d *decoder) elem() Elem {
 	if form&3 != 0 {
 		e.Type = d.elemType(e.funcs)
 	}
+	read := d.constant
 	if e.funcs {
-		e.Init = vector(d, func() Const { return Const{Instr{Op: RefFunc, A: uint64(r.u32())}} })
-	} else {
-		e.Init = vector(d, d.constant)
+		read = func() Const { return Const{Instr{Op: RefFunc, A: uint64(r.u32())}} }
 	}
+	e.Init = d.inits(read)
 	return e
+}
+
+// inits reads elements of a segment. It is those of all segments together that are bounded.
+func (d *decoder) inits(read func() Const) []Const {
+	n := d.r.count()
+	d.elements += n
+	d.within("elements in segments", d.elements, d.most.Elements)
+	return some(d, n, read)
 }
 
 func (d *decoder) elemType(funcs bool) byte {
