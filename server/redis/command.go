@@ -28,6 +28,7 @@ const (
 	flagAllowBusy
 	flagNoMandatoryKeys
 	flagFunction // runs a function, which may write unless flagReadonly: never inside MULTI
+	flagAlone    // takes its time in the background: never inside MULTI
 	flagDirect   // runs at once even inside MULTI: EXEC, DISCARD, MULTI, WATCH, QUIT, RESET
 )
 

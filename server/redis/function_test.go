@@ -96,10 +96,58 @@ func TestWhatLoadCannotUseIsExplained(t *testing.T) {
 		{"FUNCTION LOGS nothing", "-ERR Library not found"},
 		{"FUNCTION INFO nothing", "-ERR Library not found"},
 		{"MULTI", "+OK"},
-		{"FUNCTION FLUSH", "+QUEUED"},
-		{"FUNCTION LIST", "+QUEUED"},
-		{"EXEC", "*2 -ERR functions are not changed or read as a whole inside a transaction: send the command by itself *0"},
+		{"FUNCTION FLUSH", "-ERR functions are not changed or listed inside a transaction: send the command by itself"},
+		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
 	}...)
+}
+
+func TestNothingThatTellsOfManyFunctionsIsQueued(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{}))
+	const refused = "ERR functions are not changed or listed inside a transaction"
+	says(t, c, "m", "function", "load", loadable("m", "x", "f"))
+	for _, line := range []string{
+		"function list", "function list withcode", "function info", "function info m", "function logs m", "function dump",
+		"function load x", "function delete m", "function restore x",
+	} {
+		says(t, c, "OK", "multi")
+		says(t, c, refused, strings.Fields(line)...)
+		says(t, c, "EXECABORT", "exec")
+	}
+	converse(t, c, [][2]string{
+		{"MULTI", "+OK"},
+		{"FUNCTION KILL", "+QUEUED"},
+		{"TENANT FUNCTION default INFO", "+QUEUED"}, // Nobody knows what it comes to before it runs.
+		{"EXEC", "*2 -NOTBUSY No scripts in execution right now. -" + refused + ": send the command by itself"},
+	}...)
+}
+
+func TestInfoOfOneModuleTellsOfThatOne(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{}))
+	says(t, c, "a", "function", "load", loadable("a", "x", "f", "g"))
+	says(t, c, "b", "function", "load", loadable("b", "x", "h"))
+	for _, name := range []string{"a", "b"} {
+		r, err := c.do("function", "info", name)
+		must(t, err)
+		var all []library.Usage
+		must(t, json.Unmarshal([]byte(r.text), &all))
+		if len(all) != 1 || all[0].Name != name || len(all[0].Of) != len(all[0].Functions) {
+			t.Errorf("of %s it tells %+v", name, all)
+		}
+	}
+}
+
+func TestLongAnswersKeepTheirPlaceInAPipeline(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{}))
+	says(t, c, "m", "function", "load", loadable("m", "x", "f"))
+	var commands [][]string
+	for range 3 {
+		commands = append(commands, []string{"PING", "one"}, []string{"FUNCTION", "LIST", "LIBRARYNAME", "nothing"}, []string{"PING", "two"}, []string{"FUNCTION", "INFO", "nothing"})
+	}
+	for i, r := range converseAll(t, c, commands) {
+		if want := []string{"$3\r\none\r\n", "*0\r\n", "$3\r\ntwo\r\n", "-ERR Library not found\r\n"}[i%4]; r != want {
+			t.Errorf("answer %d is %q, want %q", i, r, want)
+		}
+	}
 }
 
 func TestATenantsFunctionsAreItsOwnAndTheOperators(t *testing.T) {

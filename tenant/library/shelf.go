@@ -1,6 +1,8 @@
 package library
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -21,8 +23,9 @@ type Shelf struct {
 	past     Counts            // of modules that were deleted; library.mu
 	runs     runs
 	clock    extension.Clock
-	own      desk   // one of its installations compiles at a time
-	effort   effort // that they took of late
+	own      desk          // one of its installations compiles at a time
+	effort   effort        // that they took of late
+	telling  chan struct{} // full: somebody who asks for much is being answered
 }
 
 // content never changes.
@@ -32,7 +35,7 @@ type content struct {
 }
 
 func newShelf(l *Library, o Owner, name string) *Shelf {
-	s := &Shelf{lib: l, owner: o, tenant: name, diaries: map[string]*diary{}, own: desk{free: 1}}
+	s := &Shelf{lib: l, owner: o, tenant: name, diaries: map[string]*diary{}, own: desk{free: 1}, telling: make(chan struct{}, 1)}
 	s.content.Store(&content{})
 	return s
 }
@@ -98,6 +101,17 @@ func (s *Shelf) Entries() []Entry {
 		all = append(all, c.editions[name].entry)
 	}
 	return all
+}
+
+// Tell runs what makes a long answer, one of the tenant's at a time: all of them together take one core at most.
+func (s *Shelf) Tell(ctx context.Context, tell func() error) error {
+	select {
+	case s.telling <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("too many ask at the same time what is installed: try again (%w)", ctx.Err())
+	}
+	defer func() { <-s.telling }()
+	return tell()
 }
 
 // Function is a function of a module's version.
