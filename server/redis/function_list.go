@@ -238,18 +238,19 @@ func functionRestore(c *call) verdict {
 	case len(c.args) == 4 && !c.is(3, "append"):
 		return c.fail("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
 	}
-	var packages []library.Package
-	var bad error
-	if c.conn.resume.errand == nil {
-		if bad = s.FitAll(len(c.args[2])); bad == nil {
-			packages, bad = library.Undump(c.args[2])
+	var dump []byte
+	if c.conn.resume.errand == nil { // Otherwise it is under way.
+		var err error
+		if dump, err = dumpOf(s, c.args[2]); err != nil {
+			return c.fail("ERR " + err.Error())
 		}
 	}
 	_, over, err := c.working(func(ctx context.Context) (any, error) {
-		if bad != nil {
-			return nil, bad
+		packages, err := library.Undump(dump)
+		if err != nil {
+			return nil, err
 		}
-		_, err := s.InstallAll(ctx, packages, mode)
+		_, err = s.InstallAll(ctx, packages, mode)
 		return nil, err
 	})
 	switch {
@@ -259,4 +260,15 @@ func functionRestore(c *call) verdict {
 		return c.fail("ERR " + err.Error() + ": say REPLACE or FLUSH")
 	}
 	return c.okUnless(err)
+}
+
+// dumpOf is a copy of what RESTORE takes, if that may be one. The sum of it all is looked at in the background.
+func dumpOf(s *library.Shelf, arg []byte) ([]byte, error) {
+	if err := s.FitAll(len(arg)); err != nil {
+		return nil, err
+	}
+	if !library.Dumped(arg) {
+		return nil, library.ErrNoDump
+	}
+	return bytes.Clone(arg), nil
 }

@@ -88,6 +88,8 @@ func TestWhatLoadCannotUseIsExplained(t *testing.T) {
 	converse(t, c, [][2]string{
 		{"FUNCTION LOAD KEEP x", "-ERR Unknown option given: KEEP"},
 		{"FUNCTION RESTORE x", "-ERR payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned"},
+		{"FUNCTION RESTORE OSTROFN1", "-ERR payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned"},
+		{"FUNCTION RESTORE OSTROFN1-and-what-else-there-is-to-say-about-it", "-ERR payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned"},
 		{"FUNCTION RESTORE x SOMEHOW", "-ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."},
 		{"FUNCTION FLUSH NOW", "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option"},
 		{"FUNCTION LIST WITHALL", "-ERR Unknown argument WITHALL"},
