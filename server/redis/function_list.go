@@ -25,15 +25,18 @@ func functionList(c *call) verdict {
 	if !ok {
 		return done
 	}
-	pattern = bytes.Clone(pattern)
 	if !withCode {
+		pattern = bytes.Clone(pattern)
 		return c.told(s, func(_ context.Context, out *resp.Writer) error {
 			listModules(out, matching(s, pattern), nil)
 			return nil
 		})
 	}
+	entries := matching(s, pattern)
+	if refusal := c.borrow(entries); refusal != "" {
+		return c.fail(refusal)
+	}
 	return c.told(s, func(ctx context.Context, out *resp.Writer) error {
-		entries := matching(s, pattern)
 		packages, err := s.Packages(ctx, entries)
 		if err != nil {
 			return err
@@ -78,6 +81,36 @@ func (c *call) told(s *library.Shelf, tell func(ctx context.Context, out *resp.W
 	}
 	c.hand(reply)
 	return done
+}
+
+// borrow tells why the connection cannot have the code of modules now; "" if it can. Whoever asks has one such answer at a time
+// until it is read, for as long as that takes.
+func (c *call) borrow(entries []library.Entry) (refusal string) {
+	cn, own := c.conn, c.conn.functions()
+	if cn.resume.errand != nil || cn.lent == own { // It is under way, or stands behind another of the same pipeline.
+		return ""
+	}
+	bytes := int64(0)
+	for i := range entries {
+		bytes += entries[i].Bytes
+	}
+	if c.overReply(int(bytes)) {
+		return errReplyModules
+	}
+	cn.giveBack()
+	if !own.Lend() {
+		return errLent
+	}
+	cn.lent = own
+	return ""
+}
+
+// giveBack says that the client has read the code that it asked for, or never will.
+func (c *conn) giveBack() {
+	if c.lent != nil {
+		c.lent.TakeBack()
+		c.lent = nil
+	}
 }
 
 // hand makes bytes the reply, without a copy if nothing stands before them.
@@ -213,8 +246,12 @@ func functionDump(c *call) verdict {
 	if !ok || !c.alone() {
 		return done
 	}
+	entries := s.Entries()
+	if refusal := c.borrow(entries); refusal != "" {
+		return c.fail(refusal)
+	}
 	return c.told(s, func(ctx context.Context, out *resp.Writer) error {
-		packages, err := s.Packages(ctx, s.Entries())
+		packages, err := s.Packages(ctx, entries)
 		if err == nil {
 			out.Bulk(library.Dump(packages))
 		}

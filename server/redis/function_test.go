@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
@@ -121,6 +122,60 @@ func TestNothingThatTellsOfManyFunctionsIsQueued(t *testing.T) {
 		{"TENANT FUNCTION default INFO", "+QUEUED"}, // Nobody knows what it comes to before it runs.
 		{"EXEC", "*2 -NOTBUSY No scripts in execution right now. -" + refused + ": send the command by itself"},
 	}...)
+}
+
+func TestCodeIsSentToOneClientOfATenantAtATimeAndNotWithoutEnd(t *testing.T) {
+	addr, operator := startWithTenants(t, store.Options{}, "anna password anna", "bert password bert")
+	anna, bert := as(t, addr, "anna"), as(t, addr, "bert")
+	large := func(i int) {
+		name := fmt.Sprint("m", i)
+		says(t, anna, name, "function", "load", loadable(name, strings.Repeat("x", 4_000_000), "f"+name))
+	}
+	for i := range 7 {
+		large(i)
+	}
+	says(t, bert, "m", "function", "load", loadable("m", "x", "f"))
+	const busy = "-TRYAGAIN another client has not read the code yet that it asked for"
+	answers := func(c *rawClient, want string, args ...string) {
+		t.Helper()
+		await.True(t, strings.Join(args, " ")+" answers "+want, func() bool {
+			return strings.HasPrefix(mustDo(t, c, args...).raw, want)
+		})
+	}
+	for _, leave := range []func(*rawClient){
+		func(c *rawClient) {
+			if r, err := c.receive(); err != nil || len(r.text) < 28_000_000 {
+				t.Errorf("who waited has %d bytes, %v", len(r.text), err)
+			}
+		},
+		func(c *rawClient) { must(t, c.conn.Close()) },
+	} {
+		slow := as(t, addr, "anna")
+		must(t, slow.send("function", "dump")) // It is more than sockets hold.
+		answers(anna, busy, "function", "dump")
+		says(t, anna, busy[1:], "function", "list", "withcode")
+		says(t, bert, "OSTROFN1", "function", "dump")
+		says(t, operator, "OSTROFN1", "tenant", "function", "anna", "dump")
+		if r := mustDo(t, anna, "function", "list"); len(r.items) != 7 {
+			t.Errorf("the list meanwhile is %.100q", r.raw)
+		}
+		leave(slow)
+		answers(anna, "$28", "function", "dump")
+	}
+	for i := range 2 {
+		large(7 + i)
+	}
+	const refused = "ERR the modules do not fit one reply of a tenant, 32 MiB: ask for some of them, with FUNCTION LIST LIBRARYNAME <pattern> [WITHCODE]"
+	says(t, anna, refused, "function", "dump")
+	says(t, anna, refused, "function", "list", "withcode")
+	for i, r := range converseAll(t, anna, [][]string{
+		{"function", "list", "libraryname", "m[0-2]", "withcode"}, {"function", "list", "libraryname", "m[3-5]", "withcode"},
+	}) {
+		if len(r) < 12_000_000 {
+			t.Errorf("pattern %d of a pipeline answers %.100q", i, r)
+		}
+	}
+	says(t, operator, "OSTROFN1", "tenant", "function", "anna", "dump")
 }
 
 func TestInfoOfOneModuleTellsOfThatOne(t *testing.T) {
