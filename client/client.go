@@ -157,7 +157,7 @@ func check(op *wire.Op) error {
 	case wire.OpBytes(op) > wire.MaxFrameBytes-1024:
 		return fmt.Errorf("%w: an operation has at most %d bytes", ErrTooLarge, wire.MaxFrameBytes-1024)
 	}
-	return nil
+	return checkTable(op.Table)
 }
 
 // placeOf is where a key lives: a tenant's tables are others than they are called.

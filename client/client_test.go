@@ -463,3 +463,33 @@ func TestThenIsCalledOnceWheneverItIsSet(t *testing.T) {
 		t.Fatal(got)
 	}
 }
+
+func TestTablesThatCannotBeAreRefusedBeforeAnythingIsSent(t *testing.T) {
+	f := newFake(t)
+	c, ctx := f.dial(client.Options{Linger: time.Hour}), t.Context()
+	for _, table := range []int{-1, 65536, 65537, 1 << 32, -1 << 32} {
+		_, get := c.Do(ctx, client.Get(table, key(0)))
+		_, put := c.Do(ctx, client.Put(table, key(0), nil))
+		_, call := c.Do(ctx, client.Invoke(table, key(0), "f"))
+		_, multiGet := c.MultiGet(ctx, table, [][]byte{key(0)})
+		multiPut := c.MultiPut(ctx, table, client.Entry{Key: key(0)})
+		var scan error
+		for _, err := range c.Scan(ctx, table, client.ScanOptions{}) {
+			scan = err
+		}
+		for i, err := range []error{get, put, call, multiGet, multiPut, scan} {
+			if !errors.Is(err, client.ErrNoTable) || !strings.Contains(err.Error(), "tables are 0 to 65535") {
+				t.Errorf("operation %d on table %d: %v", i, table, err)
+			}
+		}
+	}
+	future := c.Get(ctx, 65535, key(0))
+	b := <-f.batches
+	if len(b.ops) != 1 || b.ops[0].Table != 65535 {
+		t.Errorf("what is sent is %+v", b.ops)
+	}
+	b.all(t)
+	if _, err := future.Wait(); err != nil {
+		t.Error(err)
+	}
+}

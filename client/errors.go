@@ -22,6 +22,8 @@ var (
 	ErrBusy = errors.New("too many operations are in flight")
 	// ErrClosed says that the client was closed. A write that was sent before may have happened.
 	ErrClosed = errors.New("the client is closed")
+	// ErrNoTable says that no table can have such a number.
+	ErrNoTable = errors.New("there is no such table")
 	// ErrTooLarge says that something is over its limit.
 	ErrTooLarge = errors.New("too large")
 )

@@ -86,8 +86,8 @@ func (g *group) add(place record.Place, arg []byte) {
 // together sends the group in few pieces, which are split where owners differ.
 func (c *Client) together(ctx context.Context, code wire.Code, table int, g *group) *Pending[[]Value] {
 	g.outcome = &Pending[[]Value]{ctx: ctx}
-	if len(g.places) == 0 {
-		g.outcome.complete(g.values, nil)
+	if err := checkTable(tableOf(table)); err != nil || len(g.places) == 0 {
+		g.outcome.complete(g.values, err)
 		return g.outcome
 	}
 	pieces := g.pieces(code)

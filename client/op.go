@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	"github.com/ostrodb/ostro/wire"
@@ -58,7 +59,22 @@ func InvokeKeys(table int, keys [][]byte, name string, args ...[]byte) Op {
 }
 
 func opOf(code wire.Code, table int, key, arg []byte) Op {
-	return Op{wire.Op{Code: code, Table: uint32(table), Key: key, Arg: arg}}
+	return Op{wire.Op{Code: code, Table: tableOf(table), Key: key, Arg: arg}}
+}
+
+// tableOf is a table's number, and one that no table has for what is out of range: check refuses it.
+func tableOf(table int) uint32 {
+	if table < 0 || table > wire.MaxTable {
+		return wire.MaxTable + 1
+	}
+	return uint32(table)
+}
+
+func checkTable(table uint32) error {
+	if table > wire.MaxTable {
+		return fmt.Errorf("%w: tables are 0 to %d", ErrNoTable, wire.MaxTable)
+	}
+	return nil
 }
 
 // ReadOnly makes an Invoke one that may not write: it may be executed more than once, and nothing is kept of it.

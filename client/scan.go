@@ -33,6 +33,10 @@ type ScanOptions struct {
 func (c *Client) Scan(ctx context.Context, table int, o ScanOptions) iter.Seq2[Record, error] {
 	orElse(&o.Page, 1000)
 	return func(yield func(Record, error) bool) {
+		if err := checkTable(tableOf(table)); err != nil {
+			yield(Record{}, err)
+			return
+		}
 		s := scan{c: c, ctx: ctx, table: table, o: o}
 		for !s.done {
 			page, err := s.next()

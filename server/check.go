@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // check adds what is wrong with settings that each parsed well. A problem is
@@ -74,6 +75,9 @@ func (c *Config) checkNetwork(wrong complain) {
 		if host = strings.TrimPrefix(host, "-"); strings.Contains(host, "]") || net.ParseIP(host) == nil && strings.Contains(host, ":") {
 			wrong("bind", "takes addresses without a port, not %q; the port is a setting of its own", host)
 		}
+	}
+	if err := tenant.CheckPassword(c.RequirePass); err != nil {
+		wrong("requirepass", "does not work: %v", err)
 	}
 	if c.Timeout < 0 {
 		wrong("timeout", "cannot be negative")

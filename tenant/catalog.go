@@ -99,6 +99,9 @@ func (t *Tenant) change(w Wish) error {
 		if *w.Password == "" {
 			return errors.New("an empty password is none")
 		}
+		if err := CheckPassword(*w.Password); err != nil {
+			return err
+		}
 		if len(t.Key) == 0 {
 			t.Key = t.Secret.Salt // The ids of its clients stay.
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -289,6 +290,11 @@ func TestANameThatNobodyHasTakesTheSameWork(t *testing.T) {
 	for _, who := range [][2]string{{"anna", "rose"}, {"anna", "tulip"}, {"nobody", "rose"}, {"", ""}} {
 		if n := work(who[0], who[1]); n != 1 {
 			t.Errorf("%q hashes %d passwords, want 1", who, n)
+		}
+	}
+	for _, name := range []string{"anna", "nobody"} {
+		if n := work(name, strings.Repeat("x", MaxPasswordBytes+1)); n != 0 {
+			t.Errorf("a password of %s that is too long is hashed", name)
 		}
 	}
 }

@@ -92,6 +92,9 @@ type Batch struct {
 
 const batchBytes = 40
 
+// MaxTable is the highest number of a table that an operation can name.
+const MaxTable = 1<<16 - 1
+
 // BeginBatch appends the head of a batch frame. Operations follow, then EndBatch, which
 // also fills in the count.
 func BeginBatch(b []byte, h *Batch) (out []byte, start int) {

@@ -48,6 +48,7 @@ type Caller struct {
 	run  run
 	res  extension.Result // of the call that ran last
 	left int              // trials that the call may still have
+	used int64            // fuel of all trials so far, and callFuel for each
 }
 
 // NewCaller makes a caller.
@@ -61,9 +62,16 @@ func (h *Host) NewCaller(s *store.Session) *Caller {
 
 const (
 	trialFuel  = 60_000 // about 20 us
+	callFuel   = 1_500  // what a call takes beside its own
 	trialTries = 8
 	keptBytes  = 64 << 10
 )
+
+// SliceFuel is how much calls of one client may use in a round of their worker's, about 200 us, before others have their turn.
+const SliceFuel = 10 * trialFuel
+
+// Used is the fuel of all calls that ran here so far, with what they take beside it.
+func (c *Caller) Used() int64 { return c.used }
 
 // Call runs a call, or goes on with it if t is not nil: what it returned before. It is called in a round of the
 // caller's session.

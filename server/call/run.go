@@ -83,6 +83,7 @@ func (c *Caller) did(res *extension.Result) {
 	r := &c.run
 	r.sum.Calls++
 	r.sum.AddResult(res)
+	c.used += res.Fuel + callFuel
 	r.most = max(r.most, res.Fuel)
 	if res.Fuel > longFuel {
 		c.settle()
@@ -96,7 +97,10 @@ func (c *Caller) failed(res *extension.Result) {
 }
 
 // lost counts a trial that came to nothing: its time is the tenant's, but no call's.
-func (c *Caller) lost(res *extension.Result) { c.run.lost += res.Fuel }
+func (c *Caller) lost(res *extension.Result) {
+	c.run.lost += res.Fuel
+	c.used += res.Fuel + callFuel
+}
 
 // settle charges the tenant for the time since it was last called, and counts the calls.
 func (c *Caller) settle() {

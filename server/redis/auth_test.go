@@ -1,9 +1,12 @@
 package redis_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/server/redis"
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // converse sends commands and compares their replies, shown on one line each.
@@ -47,6 +50,27 @@ func TestNothingIsToldWithoutThePassword(t *testing.T) {
 	other := dialRaw(t, addr)
 	if r, err := other.do("hello", "3", "auth", "default", "secret"); err != nil || r.kind != '%' {
 		t.Errorf("HELLO with the password: %v, %v", r, err)
+	}
+}
+
+func TestPasswordsThatAreTooLongAreNeitherSetNorHashed(t *testing.T) {
+	addr, operator := startWithTenants(t, store.Options{}, "anna password anna")
+	longest := strings.Repeat("x", tenant.MaxPasswordBytes)
+	const refused = "ERR a password has at most 1024 bytes, and this one 1025"
+	says(t, operator, refused, "tenant", "create", "bert", "password", longest+"x")
+	says(t, operator, refused, "tenant", "set", "anna", "password", longest+"x")
+	says(t, operator, "ERR CONFIG SET failed (possibly related to argument 'requirepass') - a password has at most 1024 bytes", "config", "set", "requirepass", longest+"x")
+	says(t, operator, "OK", "tenant", "set", "anna", "password", longest)
+	says(t, operator, "OK", "config", "set", "requirepass", longest)
+	for _, user := range []string{"anna", tenant.Operator} {
+		c := dialRaw(t, addr)
+		says(t, c, "WRONGPASS", "auth", user, longest+"x")
+		says(t, c, "WRONGPASS", "hello", "3", "auth", user, longest+"x")
+		says(t, c, "OK", "auth", user, longest)
+		says(t, c, "WRONGPASS", "auth", user, strings.Repeat("x", 1<<20))
+	}
+	if _, err := redis.New(nil, redis.Config{RequirePass: longest + "x"}); err == nil || !strings.Contains(err.Error(), "requirepass") {
+		t.Errorf("a server whose password is too long: %v", err)
 	}
 }
 

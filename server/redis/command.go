@@ -28,6 +28,7 @@ const (
 	flagAllowBusy
 	flagNoMandatoryKeys
 	flagFunction // runs a function, which may write unless flagReadonly: never inside MULTI
+	flagAlone    // takes its time in the background: never inside MULTI
 	flagDirect   // runs at once even inside MULTI: EXEC, DISCARD, MULTI, WATCH, QUIT, RESET
 )
 
@@ -64,6 +65,8 @@ var (
 	commandExec   *command // and these are treated apart in a cluster
 	commandAsking *command
 	commandWatch  *command
+
+	commandQuit *command // and this one costs nothing
 )
 
 func init() { indexCommands(allCommands()) }
@@ -84,6 +87,7 @@ func indexCommands(all []command) {
 	}
 	commandGet, commandSet, commandFcall = table["get"], table["set"], table["fcall"]
 	commandExec, commandAsking, commandWatch = table["exec"], table["asking"], table["watch"]
+	commandQuit = table["quit"]
 }
 
 const longestCommandName = 32

@@ -127,6 +127,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("databases is %d: at least one is needed", c.Databases)
 	case c.Loops < 0:
 		return fmt.Errorf("loops is %d: use 0 for automatic or a positive number", c.Loops)
+	case tenant.CheckPassword(c.RequirePass) != nil:
+		return fmt.Errorf("requirepass: %w", tenant.CheckPassword(c.RequirePass))
 	case c.TLS.Port != 0 && (c.TLS.CertFile == "" || c.TLS.KeyFile == ""):
 		return fmt.Errorf("tls-port %d needs a certificate and a key file", c.TLS.Port)
 	}

@@ -62,6 +62,7 @@ type conn struct {
 	purse         tenant.Purse
 	share         *sched.Share   // its tenant's; nil until it is needed
 	shelf         *library.Shelf // what its tenant has installed; nil: nobody has asked yet
+	lent          *library.Shelf // its tenant's, while the client has not read code that it asked for
 	settled       [2]int64       // bytes in and out that its tenant was charged for
 	waiting       bool           // its command waits, and its tenant was told
 	paid          bool           // its next command was put aside, and its tenant has paid for it

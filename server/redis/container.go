@@ -35,6 +35,12 @@ func (cmd *command) subcommand(args [][]byte) *command {
 	return nil
 }
 
+// alone reports that the subcommand may not wait for EXEC.
+func (cmd *command) alone(args [][]byte) bool {
+	sub := cmd.subcommand(args)
+	return sub != nil && sub.flags&flagAlone != 0
+}
+
 // badArguments answers for a subcommand that takes fewer arguments than it got.
 func (c *call) badArguments() verdict {
 	return c.fail("ERR unknown subcommand or wrong number of arguments for '" + shown(c.args[1]) + "'. Try " +

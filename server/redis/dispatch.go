@@ -136,7 +136,11 @@ func (l *loop) admit(c *conn, cmd *command, args [][]byte) bool {
 	case cmd.subs == nil:
 		return true
 	default:
-		if refusal = cmd.misnamed(args); refusal == "" {
+		refusal = cmd.misnamed(args)
+		if refusal == "" && c.multi.active && cmd.alone(args) {
+			refusal = errAlone
+		}
+		if refusal == "" {
 			return true
 		}
 	}

@@ -201,3 +201,15 @@ func CommandNames() (names []string) {
 	}
 	return names
 }
+
+// WatchCalls has the first loop tell, round after round, how much fuel calls have used there so far, until tell says no.
+func (s *Server) WatchCalls(tell func(fuel int64) bool) {
+	l := s.startedLoops()[0]
+	var look func()
+	look = func() {
+		if tell(l.call.caller.Used()) {
+			l.post(message{run: look})
+		}
+	}
+	l.post(message{run: look})
+}

@@ -6,9 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/server/redis"
 )
 
@@ -47,6 +49,43 @@ func counter(t testing.TB, r *reply) uint64 {
 		t.Fatalf("no counter: %q", r.raw)
 	}
 	return binary.LittleEndian.Uint64([]byte(r.text))
+}
+
+// Others of the loop have their turn after a slice, however many calls a connection has sent.
+func TestAPipelineOfCallsGoesOnInSlices(t *testing.T) {
+	srv := startServer(t, store.Options{}, redis.Config{Loops: 1})
+	c := dialRaw(t, srv.Addr().String())
+	loadCalls(t, c)
+	mustDo(t, c, "SET", "a", "apple")
+	for range 20 { // At first calls go to the scheduler, later they run where they are.
+		mustDo(t, c, "FCALL", "look", "1", "a")
+	}
+	var last, most, all atomic.Int64
+	var over atomic.Bool
+	srv.WatchCalls(func(fuel int64) bool {
+		if was := last.Swap(fuel); was > 0 {
+			all.Add(fuel - was)
+			most.Store(max(most.Load(), fuel-was))
+		}
+		return !over.Load()
+	})
+	const calls = 1500
+	commands := make([][]string, calls)
+	for i := range commands {
+		commands[i] = []string{"FCALL", "look", "1", "a"}
+	}
+	for i, r := range converseAll(t, c, commands) {
+		if r != "$5\r\napple\r\n" {
+			t.Fatalf("call %d answers %q", i, r)
+		}
+	}
+	over.Store(true)
+	if all.Load() < 2*call.SliceFuel {
+		t.Fatalf("%d calls have used %d of fuel: too little to see anything", calls, all.Load())
+	}
+	if most.Load() > call.SliceFuel*11/10 {
+		t.Errorf("calls of one round used %d of fuel, and a slice is %d", most.Load(), call.SliceFuel)
+	}
 }
 
 func TestAFunctionReadsAndWritesWhereTheConnectionIs(t *testing.T) {

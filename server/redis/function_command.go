@@ -46,10 +46,13 @@ func (c *call) working(work func(ctx context.Context) (any, error)) (value any, 
 	})
 }
 
-// alone refuses what takes its time inside a transaction.
+const errAlone = "ERR functions are not changed or listed inside a transaction: send the command by itself"
+
+// alone refuses what takes its time inside a transaction. It is for TENANT FUNCTION: of FUNCTION itself nothing is queued
+// that has flagAlone.
 func (c *call) alone() bool {
 	if c.conn.multi.active {
-		c.out.Error("ERR functions are not changed or read as a whole inside a transaction: send the command by itself")
+		c.out.Error(errAlone)
 	}
 	return !c.conn.multi.active
 }

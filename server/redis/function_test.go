@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 	"github.com/ostrodb/ostro/tenant"
 	"github.com/ostrodb/ostro/tenant/library"
@@ -88,6 +89,8 @@ func TestWhatLoadCannotUseIsExplained(t *testing.T) {
 	converse(t, c, [][2]string{
 		{"FUNCTION LOAD KEEP x", "-ERR Unknown option given: KEEP"},
 		{"FUNCTION RESTORE x", "-ERR payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned"},
+		{"FUNCTION RESTORE OSTROFN1", "-ERR payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned"},
+		{"FUNCTION RESTORE OSTROFN1-and-what-else-there-is-to-say-about-it", "-ERR payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned"},
 		{"FUNCTION RESTORE x SOMEHOW", "-ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE."},
 		{"FUNCTION FLUSH NOW", "-ERR FUNCTION FLUSH only supports SYNC|ASYNC option"},
 		{"FUNCTION LIST WITHALL", "-ERR Unknown argument WITHALL"},
@@ -96,10 +99,112 @@ func TestWhatLoadCannotUseIsExplained(t *testing.T) {
 		{"FUNCTION LOGS nothing", "-ERR Library not found"},
 		{"FUNCTION INFO nothing", "-ERR Library not found"},
 		{"MULTI", "+OK"},
-		{"FUNCTION FLUSH", "+QUEUED"},
-		{"FUNCTION LIST", "+QUEUED"},
-		{"EXEC", "*2 -ERR functions are not changed or read as a whole inside a transaction: send the command by itself *0"},
+		{"FUNCTION FLUSH", "-ERR functions are not changed or listed inside a transaction: send the command by itself"},
+		{"EXEC", "-EXECABORT Transaction discarded because of previous errors."},
 	}...)
+}
+
+func TestNothingThatTellsOfManyFunctionsIsQueued(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{}))
+	const refused = "ERR functions are not changed or listed inside a transaction"
+	says(t, c, "m", "function", "load", loadable("m", "x", "f"))
+	for _, line := range []string{
+		"function list", "function list withcode", "function info", "function info m", "function logs m", "function dump",
+		"function load x", "function delete m", "function restore x",
+	} {
+		says(t, c, "OK", "multi")
+		says(t, c, refused, strings.Fields(line)...)
+		says(t, c, "EXECABORT", "exec")
+	}
+	converse(t, c, [][2]string{
+		{"MULTI", "+OK"},
+		{"FUNCTION KILL", "+QUEUED"},
+		{"TENANT FUNCTION default INFO", "+QUEUED"}, // Nobody knows what it comes to before it runs.
+		{"EXEC", "*2 -NOTBUSY No scripts in execution right now. -" + refused + ": send the command by itself"},
+	}...)
+}
+
+func TestCodeIsSentToOneClientOfATenantAtATimeAndNotWithoutEnd(t *testing.T) {
+	addr, operator := startWithTenants(t, store.Options{}, "anna password anna", "bert password bert")
+	anna, bert := as(t, addr, "anna"), as(t, addr, "bert")
+	large := func(i int) {
+		name := fmt.Sprint("m", i)
+		says(t, anna, name, "function", "load", loadable(name, strings.Repeat("x", 4_000_000), "f"+name))
+	}
+	for i := range 7 {
+		large(i)
+	}
+	says(t, bert, "m", "function", "load", loadable("m", "x", "f"))
+	const busy = "-TRYAGAIN another client has not read the code yet that it asked for"
+	answers := func(c *rawClient, want string, args ...string) {
+		t.Helper()
+		await.True(t, strings.Join(args, " ")+" answers "+want, func() bool {
+			return strings.HasPrefix(mustDo(t, c, args...).raw, want)
+		})
+	}
+	for _, leave := range []func(*rawClient){
+		func(c *rawClient) {
+			if r, err := c.receive(); err != nil || len(r.text) < 28_000_000 {
+				t.Errorf("who waited has %d bytes, %v", len(r.text), err)
+			}
+		},
+		func(c *rawClient) { must(t, c.conn.Close()) },
+	} {
+		slow := as(t, addr, "anna")
+		must(t, slow.send("function", "dump")) // It is more than sockets hold.
+		answers(anna, busy, "function", "dump")
+		says(t, anna, busy[1:], "function", "list", "withcode")
+		says(t, bert, "OSTROFN1", "function", "dump")
+		says(t, operator, "OSTROFN1", "tenant", "function", "anna", "dump")
+		if r := mustDo(t, anna, "function", "list"); len(r.items) != 7 {
+			t.Errorf("the list meanwhile is %.100q", r.raw)
+		}
+		leave(slow)
+		answers(anna, "$28", "function", "dump")
+	}
+	for i := range 2 {
+		large(7 + i)
+	}
+	const refused = "ERR the modules do not fit one reply of a tenant, 32 MiB: ask for some of them, with FUNCTION LIST LIBRARYNAME <pattern> [WITHCODE]"
+	says(t, anna, refused, "function", "dump")
+	says(t, anna, refused, "function", "list", "withcode")
+	for i, r := range converseAll(t, anna, [][]string{
+		{"function", "list", "libraryname", "m[0-2]", "withcode"}, {"function", "list", "libraryname", "m[3-5]", "withcode"},
+	}) {
+		if len(r) < 12_000_000 {
+			t.Errorf("pattern %d of a pipeline answers %.100q", i, r)
+		}
+	}
+	says(t, operator, "OSTROFN1", "tenant", "function", "anna", "dump")
+}
+
+func TestInfoOfOneModuleTellsOfThatOne(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{}))
+	says(t, c, "a", "function", "load", loadable("a", "x", "f", "g"))
+	says(t, c, "b", "function", "load", loadable("b", "x", "h"))
+	for _, name := range []string{"a", "b"} {
+		r, err := c.do("function", "info", name)
+		must(t, err)
+		var all []library.Usage
+		must(t, json.Unmarshal([]byte(r.text), &all))
+		if len(all) != 1 || all[0].Name != name || len(all[0].Of) != len(all[0].Functions) {
+			t.Errorf("of %s it tells %+v", name, all)
+		}
+	}
+}
+
+func TestLongAnswersKeepTheirPlaceInAPipeline(t *testing.T) {
+	c := dialRaw(t, startOstro(t, redis.Config{}))
+	says(t, c, "m", "function", "load", loadable("m", "x", "f"))
+	var commands [][]string
+	for range 3 {
+		commands = append(commands, []string{"PING", "one"}, []string{"FUNCTION", "LIST", "LIBRARYNAME", "nothing"}, []string{"PING", "two"}, []string{"FUNCTION", "INFO", "nothing"})
+	}
+	for i, r := range converseAll(t, c, commands) {
+		if want := []string{"$3\r\none\r\n", "*0\r\n", "$3\r\ntwo\r\n", "-ERR Library not found\r\n"}[i%4]; r != want {
+			t.Errorf("answer %d is %q, want %q", i, r, want)
+		}
+	}
 }
 
 func TestATenantsFunctionsAreItsOwnAndTheOperators(t *testing.T) {

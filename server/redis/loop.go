@@ -38,6 +38,7 @@ const (
 //	begin; for each ready connection: one read, all complete commands; seal; end
 //	one write per connection that has replies
 //
+// A connection with many replies, or whose functions have used their slice, goes on in the next round.
 // Nothing in a round blocks. A command that misses a key in memory parks its
 // connection (park.go); replies that are not durable yet are held (hold.go).
 //

@@ -75,6 +75,7 @@ func (l *loop) close(c *conn) {
 func (l *loop) discard(c *conn) {
 	c.net.closed = true
 	c.dropTask()
+	c.giveBack()
 	c.hangUp()
 	l.srv.clients.remove(c)
 	l.pool.put(c.net.in)

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	calls "github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -108,6 +109,7 @@ func (l *loop) commands(c *conn, input []byte) int {
 	l.parser.Unauthenticated = !c.authenticated && l.srv.authRequired()
 	l.call.conn, l.call.out = c, &c.out
 	l.ahead.begin()
+	fuel := l.call.caller.Used()
 	pos := 0
 	for pos < len(input) {
 		size, err := l.parser.Next(input[pos:], &c.net.state)
@@ -125,7 +127,7 @@ func (l *loop) commands(c *conn, input []byte) int {
 		if c.closing {
 			return len(input)
 		}
-		if c.unsent() > replySliceBytes && pos < len(input) {
+		if pos < len(input) && (c.unsent() > replySliceBytes || l.call.caller.Used()-fuel > calls.SliceFuel) {
 			l.continueLater(c)
 			return pos
 		}

@@ -40,6 +40,9 @@ func (l *loop) allSent(c *conn) {
 	n.sent = 0
 	n.softSince = 0
 	l.pool.put(c.out.Swap(nil))
+	if c.lent != nil && c.resume.errand == nil {
+		c.giveBack()
+	}
 	if c.outputBytes.Load() != 0 {
 		c.outputBytes.Store(0)
 	}

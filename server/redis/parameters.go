@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/tenant"
 )
 
 // parameter is one setting of CONFIG. What stands fixed has no set.
@@ -203,6 +204,9 @@ func (s *Server) savePoints() string {
 }
 
 func setRequirePass(s *Server, value string) (func(), error) {
+	if err := tenant.CheckPassword(value); err != nil {
+		return nil, err
+	}
 	return func() { s.settings.requirePass.Store(&value) }, nil
 }
 

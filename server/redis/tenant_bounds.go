@@ -19,16 +19,18 @@ const (
 )
 
 const (
-	errReplyKeys   = "ERR the keys do not fit one reply of a tenant: use SCAN, or a pattern that matches fewer"
-	errReplyValues = "ERR the values do not fit one reply of a tenant: ask for fewer at a time"
-	errLCSBytes    = "ERR Insufficient memory, transient memory for LCS exceeds what a tenant may have, 32 MiB"
-	errLCSMulti    = "ERR LCS of strings that long takes its time, and is not possible inside a tenant's transaction: send it by itself"
-	errSources     = "ERR the strings are too many or too long for one command of a tenant: use fewer at a time"
-	errTenantValue = "ERR string exceeds maximum allowed size of a tenant's strings, 16 MiB: divide it"
-	errQueueBytes  = "ERR the transaction of a tenant is longer than 64 MiB: divide it"
-	errQueueKeys   = "ERR the transaction of a tenant has at most 4096 keys, and as many commands: divide it"
-	errManyKeys    = "ERR a tenant's command that is one step has at most 4096 keys: divide it"
-	errWatches     = "ERR a tenant watches at most 10000 keys at a time: use fewer"
+	errReplyKeys    = "ERR the keys do not fit one reply of a tenant: use SCAN, or a pattern that matches fewer"
+	errReplyValues  = "ERR the values do not fit one reply of a tenant: ask for fewer at a time"
+	errReplyModules = "ERR the modules do not fit one reply of a tenant, 32 MiB: ask for some of them, with FUNCTION LIST LIBRARYNAME <pattern> [WITHCODE] or FUNCTION INFO <name>"
+	errLent         = "TRYAGAIN another client has not read the code yet that it asked for: FUNCTION DUMP and LIST WITHCODE of a tenant are answered one at a time"
+	errLCSBytes     = "ERR Insufficient memory, transient memory for LCS exceeds what a tenant may have, 32 MiB"
+	errLCSMulti     = "ERR LCS of strings that long takes its time, and is not possible inside a tenant's transaction: send it by itself"
+	errSources      = "ERR the strings are too many or too long for one command of a tenant: use fewer at a time"
+	errTenantValue  = "ERR string exceeds maximum allowed size of a tenant's strings, 16 MiB: divide it"
+	errQueueBytes   = "ERR the transaction of a tenant is longer than 64 MiB: divide it"
+	errQueueKeys    = "ERR the transaction of a tenant has at most 4096 keys, and as many commands: divide it"
+	errManyKeys     = "ERR a tenant's command that is one step has at most 4096 keys: divide it"
+	errWatches      = "ERR a tenant watches at most 10000 keys at a time: use fewer"
 )
 
 // overReply tells whether so many bytes are more than a command of a tenant may answer, or read.

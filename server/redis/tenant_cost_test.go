@@ -71,6 +71,10 @@ func TestACommandIsAsManyOperationsAsItHasKeys(t *testing.T) {
 		{"object encoding a", 1},
 		{"scan 0", 2}, // and one for a thousand buckets that it looks at
 		{"keys *", 2},
+		{"auth anna anna", 1},
+		{"auth anna wrong", 1},
+		{"hello 3", 1},
+		{"hello 2 auth anna anna", 1},
 	} {
 		if _, err := anna.do(strings.Fields(s.line)...); err != nil {
 			t.Fatal(err)
@@ -78,6 +82,23 @@ func TestACommandIsAsManyOperationsAsItHasKeys(t *testing.T) {
 		total += s.cost
 		awaitOperations(t, operator, "anna", s.line, total)
 	}
+}
+
+func TestLoggingInAgainIsWithinTheLimitOfOperations(t *testing.T) {
+	addr, _ := startWithTenants(t, store.Options{}, "anna password anna operations 500", "bert password bert")
+	anna := as(t, addr, "anna")
+	says(t, anna, "OK", "auth", "anna", "anna")
+	commands := [][]string{append([]string{"exists"}, make([]string, 500)...)} // It owes all of a second.
+	for _, line := range []string{"auth anna anna", "auth bert bert", "hello 3", "hello 3 auth anna anna", "reset"} {
+		commands = append(commands, strings.Fields(line))
+	}
+	for i, r := range converseAll(t, anna, commands)[1:] {
+		if !strings.HasPrefix(r, "-QUOTA tenant anna has reached its limit of 500 operations a second") {
+			t.Errorf("%q answers %q", commands[i+1], r)
+		}
+	}
+	says(t, anna, "OK", "quit")
+	says(t, dialRaw(t, addr), "OK", "auth", "anna", "anna") // Nobody is charged before the login.
 }
 
 func TestManyKeysAtOnceAreOwedAndTooManyRefused(t *testing.T) {

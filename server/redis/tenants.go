@@ -75,7 +75,7 @@ func (l *loop) charge(c *conn, cmd *command, args [][]byte, size int) string {
 	case a.Gone():
 		c.closing = true
 		return errNoTenant
-	case cmd == nil || cmd.flags&flagNoAuth != 0:
+	case cmd.free():
 		return ""
 	case !cmd.forTenants(args):
 		return "NOPERM tenant " + a.Tenant().Name + " has no permission to run the '" + cmd.fullName(args) + "' command: it is the operator's"
@@ -101,6 +101,10 @@ func (l *loop) charge(c *conn, cmd *command, args [][]byte, size int) string {
 	return ""
 }
 
+// free reports that a command costs nothing: what is none, and the one by which a client leaves. AUTH and HELLO cost a tenant
+// that is logged in as much as others, and so does RESET, or it would make them free.
+func (cmd *command) free() bool { return cmd == nil || cmd == commandQuit }
+
 // cost is how many operations a command is: one for each of its keys. A call of a function is one, and so is what has no keys.
 func (cmd *command) cost(args [][]byte) int64 {
 	first, last, step := cmd.first, cmd.last, cmd.step
@@ -125,7 +129,7 @@ func (c *conn) refund(n int64) {
 
 // refundCommand is refund for a command, if it was paid for.
 func (c *conn) refundCommand(cmd *command, args [][]byte) {
-	if c.net.refusal == "" && cmd != nil && cmd.flags&flagNoAuth == 0 {
+	if c.net.refusal == "" && !cmd.free() {
 		c.refund(cmd.cost(args))
 	}
 	c.net.refusal = ""

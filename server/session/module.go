@@ -28,24 +28,23 @@ func (w *worker) module(op *wire.Op) bool {
 	case c.shelf == nil:
 		w.refuse(op, wire.Unknown, "this server has no functions")
 	case m.Act == wire.ModuleList:
-		list, _ := json.Marshal(c.shelf.Usage()) // It has nothing that cannot be.
-		w.answer(op, wire.Result{Value: list})
+		w.aboutModules(op, listModules)
 	default:
-		w.changeModules(op, &m)
+		if err := errors.Join(library.CheckName(string(m.Name)), c.shelf.Fits(len(m.Code))); err != nil {
+			w.refuse(op, wire.Invalid, err.Error())
+			break
+		}
+		w.aboutModules(op, changeModule)
 	}
 	return true
 }
 
-// changeModules begins a change.
-func (w *worker) changeModules(op *wire.Op, m *wire.Module) {
+// aboutModules begins what takes its time.
+func (w *worker) aboutModules(op *wire.Op, do func(context.Context, *library.Shelf, *wire.Module) wire.Result) {
 	c := w.on.c
-	if err := errors.Join(library.CheckName(string(m.Name)), c.shelf.Fits(len(m.Code))); err != nil {
-		w.refuse(op, wire.Invalid, err.Error())
-		return
-	}
 	if c.installing.Add(1) > modulesAtOnce {
 		c.installing.Add(-1)
-		w.refuse(op, wire.Refused, "this session changes as many modules as it may at a time: wait for one of them")
+		w.refuse(op, wire.Refused, "this session changes or lists modules as often as it may at a time: wait for one of them")
 		return
 	}
 	p := w.parkOf(op)
@@ -60,16 +59,28 @@ func (w *worker) changeModules(op *wire.Op, m *wire.Module) {
 	own, _ := wire.DecodeModule(p.op.Arg) // It was fine, and the park's bytes stay.
 	w.srv.changing.Go(func() {
 		defer c.installing.Add(-1)
-		r := changeModule(w.srv.changes, c.shelf, &own)
+		ctx, cancel := context.WithTimeout(w.srv.changes, modulePatience)
+		defer cancel()
+		r := do(ctx, c.shelf, &own)
 		p.outcome = &r
 		w.postCall(p)
 	})
 }
 
-// changeModule does it. What is there already is fine: the client may have lost an answer.
+// listModules tells of all modules. Of many functions it takes milliseconds: too long for a worker.
+func listModules(ctx context.Context, s *library.Shelf, _ *wire.Module) (r wire.Result) {
+	err := s.Tell(ctx, func() (err error) {
+		r.Value, err = json.Marshal(s.Usage())
+		return err
+	})
+	if err != nil {
+		return wire.Result{Status: wire.Refused, Value: []byte(err.Error())}
+	}
+	return r
+}
+
+// changeModule installs or deletes one. What is there already is fine: the client may have lost an answer.
 func changeModule(ctx context.Context, s *library.Shelf, m *wire.Module) wire.Result {
-	ctx, cancel := context.WithTimeout(ctx, modulePatience)
-	defer cancel()
 	name := string(m.Name)
 	if m.Act == wire.ModuleDelete {
 		return moduleResult(0, s.Delete(ctx, name))

@@ -19,7 +19,11 @@ const dumpSlack = 1 << 20
 
 // Dump writes modules down for Undump.
 func Dump(packages []Package) []byte {
-	out := []byte(dumpMagic)
+	size := len(dumpMagic) + sha256.Size
+	for _, p := range packages {
+		size += 2*binary.MaxVarintLen64 + len(p.Name) + len(p.Code)
+	}
+	out := append(make([]byte, 0, size), dumpMagic...)
 	for _, p := range packages {
 		for _, part := range [][]byte{[]byte(p.Name), p.Code} {
 			out = binary.AppendUvarint(out, uint64(len(part)))
@@ -30,15 +34,19 @@ func Dump(packages []Package) []byte {
 	return append(out, sum[:]...)
 }
 
-var errNoDump = errors.New("payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned")
+// ErrNoDump is what Undump says of what Dump did not write.
+var ErrNoDump = errors.New("payload version or checksum are wrong: it is not what FUNCTION DUMP of this server returned")
 
-// Undump reads modules. They are copies.
+// Dumped tells by its first bytes that something may be a dump.
+func Dumped(b []byte) bool { return bytes.HasPrefix(b, []byte(dumpMagic)) }
+
+// Undump reads modules. They lie in b. It looks at all bytes, and takes its time for many.
 func Undump(b []byte) ([]Package, error) {
 	end := len(b) - sha256.Size
-	if end < len(dumpMagic) || !bytes.HasPrefix(b, []byte(dumpMagic)) || sha256.Sum256(b[:end]) != [sha256.Size]byte(b[end:]) {
-		return nil, errNoDump
+	if end < len(dumpMagic) || !Dumped(b) || sha256.Sum256(b[:end]) != [sha256.Size]byte(b[end:]) {
+		return nil, ErrNoDump
 	}
-	left := bytes.Clone(b[len(dumpMagic):end])
+	left := b[len(dumpMagic):end]
 	next := func() []byte {
 		n, size := binary.Uvarint(left)
 		if size <= 0 || n > uint64(len(left)-size) {
@@ -53,7 +61,7 @@ func Undump(b []byte) ([]Package, error) {
 	for len(left) > 0 {
 		p := Package{Name: string(next()), Code: next()}
 		if p.Code == nil {
-			return nil, errNoDump
+			return nil, ErrNoDump
 		}
 		all = append(all, p)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -110,6 +112,55 @@ func TestAModuleIsInstalledReplacedAndDeleted(t *testing.T) {
 	if err := s.Delete(t.Context(), "greeter"); !errors.Is(err, ErrUnknown) || s.Find([]byte("hello")) != nil {
 		t.Errorf("deleted, and again: %v", err)
 	}
+}
+
+func TestUsageOfOneModuleIsThatOfTheList(t *testing.T) {
+	s := openLibrary(t, t.TempDir(), nil).Shelf(nil)
+	install(t, s, "a", librarytest.Module("a", "f", "g"))
+	install(t, s, "b", librarytest.Module("b", "h"))
+	mustCall(t, s, "g", "a")
+	for _, want := range s.Usage() {
+		if got, ok := s.UsageOf(want.Name); !ok || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v; in the list %+v", got, ok, want)
+		}
+	}
+	if _, ok := s.UsageOf("c"); ok {
+		t.Error("it tells of a module that is not there")
+	}
+	if n := s.total(); n.Modules != 2 || n.Functions != 3 || n.Counts.Calls != 1 || n.Ready != 2 {
+		t.Errorf("in all %+v", n)
+	}
+}
+
+func TestATenantsLongAnswersAreMadeOneAfterTheOther(t *testing.T) {
+	s := openLibrary(t, t.TempDir(), nil).Shelf(nil)
+	var at, told atomic.Int64
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			must(t, s.Tell(t.Context(), func() error {
+				if n := at.Add(1); n > 1 {
+					t.Errorf("%d at a time", n)
+				}
+				runtime.Gosched()
+				at.Add(-1)
+				told.Add(1)
+				return nil
+			}))
+		})
+	}
+	all.Wait()
+	if told.Load() != 20 {
+		t.Errorf("%d were told", told.Load())
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, s.Tell(t.Context(), func() error {
+		if err := s.Tell(gone, func() error { return nil }); !errors.Is(err, context.Canceled) {
+			t.Errorf("who has gone while another is told hears %v", err)
+		}
+		return nil
+	}))
 }
 
 func TestReplacementWhileCallsRunAnswersOldThenNewAndNothingElse(t *testing.T) {

@@ -15,24 +15,42 @@ type Usage struct {
 	Of        map[string]Counts `json:"usageByFunction"`
 }
 
-// Usage tells of all modules, in order.
+// Usage tells of all modules, in order. Who has many functions has much to tell: it is not for a front door's loop.
 func (s *Shelf) Usage() []Usage {
 	c := s.content.Load()
 	all := make([]Usage, 0, len(c.editions))
 	for _, name := range slices.Sorted(maps.Keys(c.editions)) {
-		e := c.editions[name]
-		u := Usage{Entry: e.entry, Tenant: s.tenant, Of: map[string]Counts{}}
-		if w := e.warm.Load(); w != nil {
-			u.Ready, u.Instances = true, w.pool.Metrics().Instances
-		}
-		for _, f := range e.functions {
-			counts := f.tally.counts()
-			u.Of[f.Name] = counts
-			u.Counts.Add(&counts)
-		}
-		all = append(all, u)
+		all = append(all, c.editions[name].usage())
 	}
 	return all
+}
+
+// UsageOf tells of one module; false: there is none of that name.
+func (s *Shelf) UsageOf(name string) (Usage, bool) {
+	e := s.content.Load().editions[name]
+	if e == nil {
+		return Usage{}, false
+	}
+	return e.usage(), true
+}
+
+func (e *edition) usage() Usage {
+	u := Usage{Entry: e.entry, Tenant: e.shelf.tenant, Of: make(map[string]Counts, len(e.functions))}
+	u.Ready, u.Instances = e.instances()
+	for _, f := range e.functions {
+		counts := f.tally.counts()
+		u.Of[f.Name] = counts
+		u.Counts.Add(&counts)
+	}
+	return u
+}
+
+// instances tells whether the edition is compiled now, and how many instances it has.
+func (e *edition) instances() (ready bool, n int) {
+	if w := e.warm.Load(); w != nil {
+		return true, w.pool.Metrics().Instances
+	}
+	return false, 0
 }
 
 // Count tells how many modules and functions there are.
@@ -72,16 +90,19 @@ func (l *Library) Totals() []Total {
 }
 
 func (s *Shelf) total() Total {
-	t := Total{Tenant: s.tenant}
-	for _, u := range s.Usage() {
-		t.Modules++
-		t.Functions += len(u.Functions)
-		t.CodeBytes += u.Bytes
-		t.Instances += u.Instances
-		if u.Ready {
+	c := s.content.Load()
+	t := Total{Tenant: s.tenant, Modules: len(c.editions)}
+	for _, e := range c.editions {
+		t.Functions += len(e.entry.Functions)
+		t.CodeBytes += e.entry.Bytes
+		ready, instances := e.instances()
+		if t.Instances += instances; ready {
 			t.Ready++
 		}
-		t.Counts.Add(&u.Counts)
+		for _, f := range e.functions {
+			counts := f.tally.counts()
+			t.Counts.Add(&counts)
+		}
 	}
 	return t
 }
