@@ -186,7 +186,9 @@ func (l *life) openFunctions() error {
 		return err
 	}
 	book := &functionBook{archive: l.meta.Archive("functions"), vault: vault}
-	l.functions, err = library.Open(l.ctx, l.node.libraryOptions(book, l.tenants))
+	opts := l.node.libraryOptions(book, l.tenants)
+	opts.Keep = vault.Keep
+	l.functions, err = library.Open(l.ctx, opts)
 	if err != nil {
 		return err
 	}
