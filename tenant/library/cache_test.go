@@ -132,7 +132,7 @@ func TestModulesThatAreRefusedLeaveTheCache(t *testing.T) {
 	}
 	l.tend(l.tick.Add(1))
 	l.trimGrown()
-	if sum := bytesOf(t, cache); sum > 600_000 {
+	if sum := bytesOf(t, cache); sum > 1<<20+700_000 { // As much may come before it is looked again.
 		t.Errorf("of modules that were refused the cache has %d bytes", sum)
 	}
 }

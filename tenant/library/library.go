@@ -156,7 +156,7 @@ func (l *Library) Close() {
 // long as there is one.
 func (l *Library) Shelf(a *tenant.Account) *Shelf {
 	if a == nil {
-		return l.shelf(operator, tenant.Operator)
+		return l.shelf(Operator, tenant.Operator)
 	}
 	t := a.Tenant()
 	return l.shelf(Owner(t.First), t.Name)
