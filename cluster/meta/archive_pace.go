@@ -39,15 +39,19 @@ var commonPace = Pace{Burst: 256 << 20, Rate: 1 << 20}
 
 // TooFastError says when to try again.
 type TooFastError struct {
-	Pace  Pace
-	All   bool // it is the pace of all together
-	After time.Duration
+	Pace     Pace
+	All      bool // it is the pace of all together
+	Operator bool // it is of who shares none
+	After    time.Duration
 }
 
 func (e *TooFastError) Error() string {
 	who := "a tenant may"
-	if e.All {
+	switch {
+	case e.All:
 		who = "all tenants together may"
+	case e.Operator:
+		who = "the operator may"
 	}
 	return fmt.Sprintf("too much code is installed: %s bring %d MiB to the cluster at once, and %d KiB a second from then on; try again in %d s",
 		who, e.Pace.Burst>>20, e.Pace.Rate>>10, int64((e.After+time.Second-1)/time.Second))
@@ -138,6 +142,7 @@ func pay(own, all *bucket, p Payer, bytes, now int64) error {
 	all.fill(commonPace, now)
 	little := p.Pace.Burst-own.Left+bytes <= littleBytes
 	if late := own.take(p.Pace, bytes); late != nil {
+		late.Operator = !p.Shares
 		return late
 	}
 	all.Written += bytes

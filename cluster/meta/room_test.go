@@ -65,6 +65,8 @@ func TestManyWhoBringMuchKeepNobodyOutWhoBringsLittle(t *testing.T) {
 	if err := pay(&operator, &all, Payer{Pace: pace}, 64<<20, now); err != nil {
 		t.Errorf("the operator is kept out by tenants: %v", err)
 	}
+	err := pay(&operator, &all, Payer{Pace: pace}, 4<<20, now)
+	wantError(t, err, "the operator may bring 64 MiB to the cluster at once, and 256 KiB a second from then on; try again in 16 s")
 }
 
 func TestNothingIsBroughtThatALimitRefuses(t *testing.T) {
