@@ -58,8 +58,9 @@ const functionTries = 50
 func (b *functionBook) Edit(ctx context.Context, o library.Owner, code map[library.Sum][]byte, edit func(*library.Page) error) (library.Page, error) {
 	b.edits.Lock()
 	defer b.edits.Unlock()
+	brought := false
 	for range functionTries {
-		page, done, err := b.editOnce(ctx, o, code, edit)
+		page, done, err := b.editOnce(ctx, o, code, edit, &brought)
 		if done || err != nil {
 			return page, err
 		}
@@ -72,7 +73,7 @@ func (b *functionBook) Edit(ctx context.Context, o library.Owner, code map[libra
 	return library.Page{}, errors.New("others change functions all the time: try again")
 }
 
-func (b *functionBook) editOnce(ctx context.Context, o library.Owner, code map[library.Sum][]byte, edit func(*library.Page) error) (next library.Page, done bool, err error) {
+func (b *functionBook) editOnce(ctx context.Context, o library.Owner, code map[library.Sum][]byte, edit func(*library.Page) error, brought *bool) (next library.Page, done bool, err error) {
 	leaf, err := b.archive.Page(ctx, strconv.Itoa(int(o)))
 	if err != nil {
 		return next, false, err
@@ -85,17 +86,33 @@ func (b *functionBook) editOnce(ctx context.Context, o library.Owner, code map[l
 	if err := edit(&next); err != nil {
 		return was, false, err
 	}
-	uses := usesOf(was.Modules, next.Modules)
-	for sum, n := range uses {
-		if bytes, ok := code[sum]; ok && n > 0 {
-			if err := b.archive.PutBlob(ctx, sum.String(), bytes); err != nil {
-				return was, false, err
-			}
+	uses, text := named(usesOf(was.Modules, next.Modules)), textOfPage(&next)
+	if len(code) > 0 && !*brought {
+		blobs := map[string][]byte{}
+		for sum, bytes := range code {
+			blobs[sum.String()] = bytes
 		}
+		if err := b.archive.Bring(ctx, payerOf(o), len(text), uses, blobs); err != nil {
+			return was, false, err
+		}
+		*brought = true // It stays so while others are faster: nobody pays twice.
 	}
-	leaf, done, err = b.archive.Write(ctx, leaf, textOfPage(&next), named(uses))
+	leaf, done, err = b.archive.Write(ctx, leaf, text, uses)
 	next.Revision = leaf.Revision
 	return next, done, err
+}
+
+// How fast code may come to etcd. The operator has a pace of its own, so that no tenant takes it.
+var (
+	tenantPace   = meta.Pace{Burst: 64 << 20, Rate: 256 << 10}
+	operatorPace = meta.Pace{Burst: 256 << 20, Rate: 1 << 20}
+)
+
+func payerOf(o library.Owner) meta.Payer {
+	if o == library.Operator {
+		return meta.Payer{Name: strconv.Itoa(int(o)), Pace: operatorPace}
+	}
+	return meta.Payer{Name: strconv.Itoa(int(o)), Pace: tenantPace, Shares: true}
 }
 
 // usesOf is how many entries more, or less, name each code.
@@ -176,8 +193,8 @@ func textOfPage(p *library.Page) []byte {
 	return text
 }
 
-// strayEvery is how often it is looked for code that was brought and never used.
-const strayEvery = time.Hour
+// strayEvery is how often it is looked for code that was brought and never used, and for a past that etcd may forget.
+const strayEvery = 5 * time.Minute
 
 // openFunctions reads what is installed in the cluster.
 func (l *life) openFunctions() error {
@@ -186,7 +203,9 @@ func (l *life) openFunctions() error {
 		return err
 	}
 	book := &functionBook{archive: l.meta.Archive("functions"), vault: vault}
-	l.functions, err = library.Open(l.ctx, l.node.libraryOptions(book, l.tenants))
+	opts := l.node.libraryOptions(book, l.tenants)
+	opts.Keep = vault.Keep
+	l.functions, err = library.Open(l.ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -199,6 +218,9 @@ func (l *life) sweepStrays(a *meta.Archive) {
 	for {
 		if err := a.Sweep(l.ctx); err != nil && l.ctx.Err() == nil {
 			l.log.Warn("code of functions that nobody uses could not be removed; it is tried again", "error", err)
+		}
+		if err := l.meta.Forget(l.ctx); err != nil && l.ctx.Err() == nil {
+			l.log.Warn("etcd could not be had to forget its past; it is tried again", "error", err)
 		}
 		select {
 		case <-l.ctx.Done():

@@ -15,6 +15,7 @@ import (
 // decides who owns or serves what. A blob lies there in pieces, once, for as long as some page uses it:
 //
 //	page/NAME   what somebody wrote      use/BLOB   how many use it, its size      piece/BLOB/n   its bytes      total   of all blobs
+//	pace/NAME   what somebody may bring
 //
 // Invariant: pages, uses and the total change together. Pieces are there before a use is, and go with the last one;
 // those without a use are of somebody who did not come to an end, and Sweep removes them.

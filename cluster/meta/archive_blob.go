@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -37,6 +38,62 @@ func (a *Archive) pieces(ctx context.Context, blob string) (u use, err error) {
 }
 
 func piecesOf(bytes int) int { return max((bytes+pieceBytes-1)/pieceBytes, 1) }
+
+// editBytes is about what a change writes beside blobs and its page.
+const editBytes = 4 << 10
+
+// Bring brings the blobs that a Write is going to use, which must follow, unless a limit says no: all limits are asked
+// before the first piece is there. page is how long the page will be; the payer pays for its end, too.
+func (a *Archive) Bring(ctx context.Context, p Payer, page int, uses map[string]int, blobs map[string][]byte) error {
+	fresh, grows, err := a.fresh(ctx, uses, blobs)
+	if err != nil {
+		return err
+	}
+	if err := a.fits(ctx, grows); err != nil {
+		return err
+	}
+	if err := a.s.room(ctx); err != nil {
+		return err
+	}
+	bytes := int64(2*page + editBytes)
+	for _, blob := range fresh {
+		bytes += int64(len(blobs[blob]))
+	}
+	if err := a.charge(ctx, p, bytes); err != nil {
+		return err
+	}
+	for _, blob := range fresh {
+		if err := a.PutBlob(ctx, blob, blobs[blob]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fresh lists the blobs that are to be used and are not yet, and tells by how much all together grow.
+func (a *Archive) fresh(ctx context.Context, uses map[string]int, blobs map[string][]byte) (fresh []string, grows int64, err error) {
+	for blob, n := range uses {
+		u, revision, err := a.use(ctx, blob)
+		if err != nil {
+			return nil, 0, err
+		}
+		b, brought := blobs[blob]
+		switch {
+		case revision == 0 && n > 0 && brought:
+			fresh = append(fresh, blob)
+			grows += int64(len(b))
+		case revision != 0 && u.Users+n <= 0:
+			grows -= u.Bytes
+		}
+	}
+	return fresh, grows, nil
+}
+
+// fits tells whether all blobs may grow so much.
+func (a *Archive) fits(ctx context.Context, grows int64) error {
+	c := change{a: a, grows: grows}
+	return c.account(ctx)
+}
 
 // PutBlob brings a blob's pieces, unless it is used already. Write must follow.
 func (a *Archive) PutBlob(ctx context.Context, blob string, b []byte) error {
@@ -83,13 +140,16 @@ func (a *Archive) Sweep(ctx context.Context) error {
 			first[blob] = kv.ModRevision
 		}
 	}
+	uses, err := a.s.client.Get(ctx, a.prefix+archiveUse, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return fmt.Errorf("read %s from etcd: %w", a.prefix+archiveUse, err)
+	}
+	for _, kv := range uses.Kvs {
+		delete(first, string(kv.Key[len(a.prefix)+len(archiveUse):]))
+	}
 	stray := map[string]int64{}
 	for blob, revision := range first {
-		_, used, err := a.use(ctx, blob)
 		switch {
-		case err != nil:
-			return err
-		case used != 0:
 		case a.stray[blob] != revision:
 			stray[blob] = revision
 		default:
@@ -101,5 +161,5 @@ func (a *Archive) Sweep(ctx context.Context) error {
 		}
 	}
 	a.stray = stray
-	return nil
+	return a.sweepPaces(ctx, time.Now().UnixMilli())
 }

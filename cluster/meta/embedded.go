@@ -77,6 +77,8 @@ func (e *Embedded) config(c EmbeddedConfig) (*embed.Config, error) {
 	// Alone, it needs nobody's vote, and yet waits for up to so long when it starts; and leases may be as short as a second.
 	ec.TickMs, ec.ElectionMs = 20, 100
 	ec.AutoCompactionMode, ec.AutoCompactionRetention = embed.CompactorModePeriodic, "10m"
+	// It keeps its last entries in memory for members that are behind, and there are none. Pieces of code are long entries.
+	ec.SnapshotCount, ec.SnapshotCatchUpEntries = 1000, 100
 	ec.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zapTo(Config{Log: c.Log}.logger()))
 	ec.ServiceRegister = e.remember
 	if c.adjust != nil {

@@ -119,6 +119,10 @@ func TestEtcdWithTLSAndPasswords(t *testing.T) {
 	term := campaign(t, m)
 	ok(t, term.Begin(patience(t), "n1"))
 	outlastTokens(t, s, m)
+	ok(t, s.room(patience(t)))
+	for i := range 3 { // It may not compact, which is no error.
+		ok(t, s.forget(patience(t), int64(i+1)*time.Hour.Milliseconds()))
+	}
 
 	c.Cluster = "other"
 	_, err = Open(patience(t), c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,8 @@ type Store struct {
 	prefix string
 	log    *slog.Logger
 	last   atomic.Pointer[Snapshot] // that was read; what is large in it and has not changed is not decoded again
+
+	mayNotCompact sync.Once // what is said about that
 }
 
 // Open connects to etcd and asks it something, so that a wrong address, certificate or password is

@@ -51,6 +51,7 @@ func (r *Runtime) load(ctx context.Context, key moduleKey, code []byte, limits L
 	if err != nil {
 		return nil, &RefusedError{err}
 	}
+	r.noteCompiled(rewritten)
 	m := &Module{runtime: r, compiled: compiled, about: about, entries: map[string]uint64{}}
 	for i, export := range about.Metering.Entries {
 		name, isFunction := strings.CutPrefix(export, functionPrefix)

@@ -23,7 +23,11 @@ const rewrittenDir = "rewritten"
 type kept struct {
 	About   *Description `json:"about"`
 	Entries []string     `json:"entries"`
+	Digest  []byte       `json:"digest"` // what the compiler knows it by
 }
+
+// newPrefix is how names of files begin that are being written.
+const newPrefix = "new-"
 
 // cacheTrouble is how the compiler's errors begin that say that a file of its cache is damaged. It would say so for ever.
 const cacheTrouble = "compilationcache: "
@@ -60,7 +64,9 @@ func (r *Runtime) rewrite(key moduleKey, code []byte, limits Limits) (*Descripti
 		return nil, nil, err
 	}
 	// A cache that cannot be written costs time at the next start, and nothing else.
-	_ = writeKept(path, encodeKept(about, module))
+	if b := encodeKept(about, module); writeKept(path, b) == nil {
+		r.cached.Add(int64(len(b)))
+	}
 	return about, module, nil
 }
 
@@ -71,7 +77,8 @@ func (r *Runtime) rewrittenPath(key moduleKey) string {
 }
 
 func encodeKept(about *Description, module []byte) []byte {
-	text, err := json.Marshal(kept{about, about.Metering.Entries})
+	d := digest(module)
+	text, err := json.Marshal(kept{about, about.Metering.Entries, d[:]})
 	if err != nil {
 		panic(err) // It has strings and numbers only.
 	}
@@ -94,7 +101,7 @@ func decodeKept(b []byte) (*Description, []byte, bool) {
 		return nil, nil, false
 	}
 	var k kept
-	if json.Unmarshal(rest[:n], &k) != nil || k.About == nil {
+	if json.Unmarshal(rest[:n], &k) != nil || k.About == nil || len(k.Digest) != sha256.Size {
 		return nil, nil, false
 	}
 	k.About.Metering.Entries = k.Entries
@@ -106,7 +113,7 @@ func writeKept(path string, b []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "new-*")
+	f, err := os.CreateTemp(filepath.Dir(path), newPrefix+"*")
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -28,6 +29,8 @@ type Runtime struct {
 	opts   Options
 	engine wazero.Runtime
 	cache  wazero.CompilationCache
+
+	cached atomic.Int64 // bytes that came to the cache since it was trimmed
 
 	mu      sync.Mutex
 	modules map[moduleKey]*sharedModule

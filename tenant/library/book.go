@@ -15,7 +15,8 @@ import (
 // ever gets. 0 is the operator.
 type Owner int
 
-const operator Owner = 0
+// Operator owns what is no tenant's.
+const Operator Owner = 0
 
 // Sum names code by what it is.
 type Sum [sha256.Size]byte

@@ -1,45 +1,37 @@
 package library
 
-import (
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
-	"time"
+const (
+	// cacheBytes is how much compiled code is kept on disk, of modules that are installed.
+	cacheBytes = 1 << 30
+	// trimBytes is after how much more of it the cache is rid of what was deleted, replaced, or refused.
+	trimBytes = 64 << 20
 )
 
-// cacheBytes is how much compiled code is kept on disk at a start: what was deleted or replaced long ago is still there.
-const cacheBytes = 1 << 30
-
-// trimCache removes the oldest of what is too much. What is missing is compiled again.
+// trimCache removes what is of no module that is installed, or being installed. What is missing is compiled again.
 func (l *Library) trimCache() {
-	if l.opts.CacheDir == "" {
-		return
+	l.runtime.TrimCache(l.sums, l.opts.Limits.Extension, cacheBytes)
+	if l.opts.Keep != nil {
+		installed := map[Sum]bool{}
+		for _, s := range l.sums() {
+			installed[s] = true
+		}
+		l.opts.Keep(func(s Sum) bool { return installed[s] })
 	}
-	type file struct {
-		path  string
-		bytes int64
-		at    time.Time
+}
+
+// trimGrown trims the cache if much came to it.
+func (l *Library) trimGrown() {
+	if r := l.begun.Load(); r != nil && r.Cached() >= l.opts.TrimBytes {
+		l.trimCache()
 	}
-	var all []file
-	var sum int64
-	_ = filepath.WalkDir(l.opts.CacheDir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil // What cannot be seen is not removed.
-		}
-		if info, err := d.Info(); err == nil {
-			all = append(all, file{path, info.Size(), info.ModTime()})
-			sum += info.Size()
-		}
-		return nil
-	})
-	slices.SortFunc(all, func(a, b file) int { return a.at.Compare(b.at) })
-	for _, f := range all {
-		if sum <= cacheBytes {
-			return
-		}
-		if os.Remove(f.path) == nil {
-			sum -= f.bytes
+}
+
+// sums names the code of all that is installed.
+func (l *Library) sums() (all [][len(Sum{})]byte) {
+	for _, s := range l.all() {
+		for _, e := range s.content.Load().editions {
+			all = append(all, e.entry.Sum)
 		}
 	}
+	return all
 }

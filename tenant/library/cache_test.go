@@ -6,7 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -60,5 +63,101 @@ func TestARestartCompilesNothingAgain(t *testing.T) {
 	again.Close()
 	if len(compiled(t, cache)) == 0 {
 		t.Error("a module was compiled, and nothing is in the cache")
+	}
+}
+
+func bytesOf(t *testing.T, dir string) (sum int64) {
+	t.Helper()
+	for path := range compiled(t, dir) {
+		info, err := os.Stat(path)
+		must(t, err)
+		sum += info.Size()
+	}
+	return sum
+}
+
+func TestWhatWasReplacedOrDeletedLeavesTheCacheWhileTheServerRuns(t *testing.T) {
+	cache := t.TempDir()
+	var told atomic.Int64
+	l := openLibrary(t, t.TempDir(), func(o *Options) {
+		o.CacheDir, o.TrimBytes = cache, 1<<20
+		o.Keep = func(installed func(Sum) bool) {
+			if installed(SumOf(librarytest.Module("kept", "f"))) {
+				told.Add(1)
+			}
+		}
+	})
+	install(t, l.Shelf(nil), "kept", librarytest.Module("kept", "f"))
+	kept := compiled(t, cache)
+	anna := l.shelf(7, "anna")
+	const versions, version = 12, 600_000
+	for i := range versions {
+		text := strings.Repeat(string(rune('a'+i)), version)
+		if _, err := anna.Install(t.Context(), Package{"much", librarytest.Module(text, "g")}, true); err != nil {
+			t.Fatal(err)
+		}
+		l.tend(l.tick.Add(1)) // What was replaced is in use until then.
+		l.trimGrown()
+		if sum := bytesOf(t, cache); sum > 5*version {
+			t.Fatalf("after %d versions of %d bytes the cache has %d", i+1, version, sum)
+		}
+	}
+	if told.Load() == 0 {
+		t.Error("who has copies of code was not told what is installed")
+	}
+	l.trimCache()
+	mine := compiled(t, cache)
+	if len(mine) != len(kept)+2 {
+		t.Errorf("of two modules the cache has %d files, of one %d", len(mine), len(kept))
+	}
+	must(t, anna.Delete(t.Context(), "much"))
+	l.tend(l.tick.Add(1))
+	l.trimCache()
+	if now := compiled(t, cache); !maps.Equal(now, kept) {
+		t.Errorf("after a deletion the cache has %d files instead of the same %d as before", len(now), len(kept))
+	}
+}
+
+func TestModulesThatAreRefusedLeaveTheCache(t *testing.T) {
+	cache := t.TempDir()
+	l := openLibrary(t, t.TempDir(), func(o *Options) {
+		o.CacheDir, o.TrimBytes = cache, 1<<20
+	})
+	install(t, l.Shelf(nil), "kept", librarytest.Module("kept", "f"))
+	for i := range 5 {
+		text := strings.Repeat(string(rune('a'+i)), 600_000)
+		if _, err := l.Shelf(nil).Install(t.Context(), Package{"other", librarytest.Module(text, "f")}, true); err == nil {
+			t.Fatal("two modules have a function of the same name")
+		}
+	}
+	l.tend(l.tick.Add(1))
+	l.trimGrown()
+	if sum := bytesOf(t, cache); sum > 1<<20+700_000 { // As much may come before it is looked again.
+		t.Errorf("of modules that were refused the cache has %d bytes", sum)
+	}
+}
+
+func TestATrimmedCacheServesTheNextStart(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	open := func() *Library { return openLibrary(t, dir, func(o *Options) { o.CacheDir = cache }) }
+	first := open()
+	install(t, first.Shelf(nil), "one", librarytest.Module("1", "f"))
+	first.trimCache()
+	first.Close()
+	before := compiled(t, cache)
+	unfinished := filepath.Join(cache, "rewritten", "new-1")
+	must(t, os.WriteFile(unfinished, []byte("half"), 0o600))
+	again := open()
+	mustCall(t, again.Shelf(nil), "f", "1")
+	again.trimCache()
+	now := compiled(t, cache)
+	if now[unfinished] == 0 {
+		t.Error("what somebody may be writing is removed")
+	}
+	long := time.Now().Add(-2 * time.Hour)
+	must(t, os.Chtimes(unfinished, long, long))
+	again.trimCache()
+	if now := compiled(t, cache); !maps.Equal(now, before) {
+		t.Errorf("after a restart the cache has %v instead of %v", now, before)
 	}
 }

@@ -207,8 +207,11 @@ func (l *Library) compile(code []byte) (*extension.Module, error) {
 // engine begins when it is first needed: who has no functions pays nothing for them.
 func (l *Library) engine() (*extension.Runtime, error) {
 	l.runtimeOnce.Do(func() {
-		l.trimCache()
 		l.runtime, l.runtimeErr = extension.NewRuntime(context.Background(), extension.Options{CacheDir: l.opts.CacheDir})
+		if l.runtimeErr == nil {
+			l.trimCache()
+			l.begun.Store(l.runtime)
+		}
 	})
 	return l.runtime, l.runtimeErr
 }

@@ -108,6 +108,7 @@ func (l *Library) keep() {
 			return
 		case <-every.C:
 			l.tend(l.tick.Add(1))
+			l.trimGrown()
 		}
 	}
 }

@@ -32,6 +32,10 @@ type Options struct {
 	Limits Limits // zero: DefaultLimits
 	// CacheDir keeps compiled code. Whoever can write there can run code in this process. Empty: nothing is kept.
 	CacheDir string
+	// TrimBytes is after how many bytes more the cache is rid of what is of no installed module. 0: 64 MiB.
+	TrimBytes int64
+	// Keep is told then which code is installed, by whoever has copies of others. nil: nobody has.
+	Keep func(installed func(Sum) bool)
 	// Gone tells that a tenant was deleted: what it has installed goes, too. nil: nobody ever is.
 	Gone func(Owner) bool
 	// Changed is closed when others may be gone than at the call. nil: that never changes.
@@ -71,6 +75,7 @@ type Library struct {
 	runtimeOnce sync.Once
 	runtime     *extension.Runtime
 	runtimeErr  error
+	begun       atomic.Pointer[extension.Runtime] // the runtime, once it is there
 
 	compiling queue
 	slowly    queue // modules whose compilation is quiet, and may take long
@@ -98,6 +103,9 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 	}
 	if opts.Warm == 0 {
 		opts.Warm = 4096
+	}
+	if opts.TrimBytes == 0 {
+		opts.TrimBytes = trimBytes
 	}
 	if opts.Idle == 0 {
 		opts.Idle = 10 * time.Minute
@@ -148,7 +156,7 @@ func (l *Library) Close() {
 // long as there is one.
 func (l *Library) Shelf(a *tenant.Account) *Shelf {
 	if a == nil {
-		return l.shelf(operator, tenant.Operator)
+		return l.shelf(Operator, tenant.Operator)
 	}
 	t := a.Tenant()
 	return l.shelf(Owner(t.First), t.Name)

@@ -34,7 +34,7 @@ func (l *Library) sweepLoop() {
 
 func (l *Library) sweep() error {
 	for _, s := range l.all() {
-		if s.owner == operator || !l.opts.Gone(s.owner) {
+		if s.owner == Operator || !l.opts.Gone(s.owner) {
 			continue
 		}
 		if err := s.Flush(l.ctx); err != nil {
