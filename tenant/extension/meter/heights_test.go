@@ -10,11 +10,31 @@ import (
 
 // operandsOf are what instructions take.
 var operandsOf = [][]byte{
-	{}, {wasm.I32}, {wasm.I64}, {wasm.F32}, {wasm.F64}, {wasm.V128}, {wasm.FuncRef},
-	{wasm.I32, wasm.I32}, {wasm.I64, wasm.I64}, {wasm.F32, wasm.F32}, {wasm.F64, wasm.F64}, {wasm.V128, wasm.V128},
-	{wasm.I32, wasm.I64}, {wasm.I32, wasm.F32}, {wasm.I32, wasm.F64}, {wasm.I32, wasm.V128}, {wasm.I32, wasm.FuncRef},
-	{wasm.V128, wasm.I32}, {wasm.V128, wasm.I64}, {wasm.V128, wasm.F32}, {wasm.V128, wasm.F64}, {wasm.FuncRef, wasm.I32},
-	{wasm.I32, wasm.I32, wasm.I32}, {wasm.V128, wasm.V128, wasm.V128}, {wasm.I32, wasm.FuncRef, wasm.I32},
+	{},
+	{wasm.I32},
+	{wasm.I64},
+	{wasm.F32},
+	{wasm.F64},
+	{wasm.V128},
+	{wasm.FuncRef},
+	{wasm.I32, wasm.I32},
+	{wasm.I64, wasm.I64},
+	{wasm.F32, wasm.F32},
+	{wasm.F64, wasm.F64},
+	{wasm.V128, wasm.V128},
+	{wasm.I32, wasm.I64},
+	{wasm.I32, wasm.F32},
+	{wasm.I32, wasm.F64},
+	{wasm.I32, wasm.V128},
+	{wasm.I32, wasm.FuncRef},
+	{wasm.V128, wasm.I32},
+	{wasm.V128, wasm.I64},
+	{wasm.V128, wasm.F32},
+	{wasm.V128, wasm.F64},
+	{wasm.FuncRef, wasm.I32},
+	{wasm.I32, wasm.I32, wasm.I32},
+	{wasm.V128, wasm.V128, wasm.V128},
+	{wasm.I32, wasm.FuncRef, wasm.I32},
 }
 
 // balanced is a function that has an instruction's operands, the instruction, and drops what is left if it changes the
