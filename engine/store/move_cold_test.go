@@ -192,11 +192,13 @@ func (p *asking) Want(keys []store.ArrivingKey, done func(error)) {
 	var entries []byte
 	left, u, s := cold, store.Unsent{}, store.OK
 	for len(left) > 0 {
+		ask := left[:min(len(left), store.MaxPullKeys)]
 		p.source.Begin()
-		u, s = p.source.PullKnown(left, u.Next, 1<<20, func(e []byte) { entries = append(entries, e...) })
+		u, s = p.source.PullKnown(ask, u.Next, 1<<20, func(e []byte) { entries = append(entries, e...) })
 		p.source.End()
 		if s == store.OK {
-			_, left = parted(left, u)
+			_, again := parted(ask, u)
+			left = append(again, left[len(ask):]...)
 		} else if err := p.source.Fetch(p.t.Context()); err != nil {
 			p.t.Error(err)
 		}
