@@ -152,6 +152,9 @@ func (r *Runtime) cacheNames(sums [][sha256.Size]byte, limits Limits) map[string
 // keptDigest reads from the head of a rewritten module what the compiler knows it by. A file that is damaged names another,
 // and its module is compiled again.
 func keptDigest(path string) (d [sha256.Size]byte, ok bool) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return d, false // Somebody else's, and perhaps nothing ever comes from it.
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return d, false

@@ -19,9 +19,9 @@ func (l *Library) trimCache() {
 	}
 }
 
-// trimGrown trims the cache if much came to it.
+// trimGrown trims the cache once after a start, and then whenever much came to it.
 func (l *Library) trimGrown() {
-	if r := l.begun.Load(); r != nil && r.Cached() >= l.opts.TrimBytes {
+	if r := l.begun.Load(); r != nil && (!l.trimmed.Swap(true) || r.Cached() >= l.opts.TrimBytes) {
 		l.trimCache()
 	}
 }

@@ -209,7 +209,6 @@ func (l *Library) engine() (*extension.Runtime, error) {
 	l.runtimeOnce.Do(func() {
 		l.runtime, l.runtimeErr = extension.NewRuntime(context.Background(), extension.Options{CacheDir: l.opts.CacheDir})
 		if l.runtimeErr == nil {
-			l.trimCache()
 			l.begun.Store(l.runtime)
 		}
 	})

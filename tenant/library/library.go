@@ -76,6 +76,7 @@ type Library struct {
 	runtime     *extension.Runtime
 	runtimeErr  error
 	begun       atomic.Pointer[extension.Runtime] // the runtime, once it is there
+	trimmed     atomic.Bool                       // the cache was, since the start
 
 	compiling queue
 	slowly    queue // modules whose compilation is quiet, and may take long
