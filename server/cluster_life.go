@@ -42,7 +42,7 @@ type life struct {
 	tenants    *tenant.Registry
 	functions  *library.Library
 	redis      *redis.Server
-	native     *session.Server
+	native     atomic.Pointer[session.Server]
 	opened     chan struct{} // closed once the store is there
 
 	ctx    context.Context // ends with the life; its cause is why
@@ -288,7 +288,7 @@ func (l *life) openDoors() error {
 		if err != nil {
 			return err
 		}
-		l.native = native
+		l.native.Store(native)
 		n.native.Store(native)
 	}
 	c := n.cfg.redisConfig(n.log)
@@ -336,8 +336,8 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 			l.log.Warn("clients were cut off", "err", err)
 		}
 	}
-	if l.native != nil {
-		if err := l.native.Shutdown(clients); err != nil {
+	if native := l.native.Load(); native != nil {
+		if err := native.Shutdown(clients); err != nil {
 			l.log.Warn("native clients were cut off", "err", err)
 		}
 	}

@@ -70,9 +70,11 @@ func (h *host) greet(c net.Conn) {
 
 // greetClient serves a native client, if there is a life to serve from. Its magic was read.
 func (h *host) greetClient(c net.Conn) {
-	if l := h.life.Load(); l != nil && l.native != nil {
-		l.native.ServeConn(c)
-		return
+	if l := h.life.Load(); l != nil {
+		if native := l.native.Load(); native != nil { // Its doors may not be open yet.
+			native.ServeConn(c)
+			return
+		}
 	}
 	_ = c.Close()
 }
