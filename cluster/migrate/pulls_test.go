@@ -51,15 +51,7 @@ func TestAllRecordsComeByPulls(t *testing.T) {
 			if got := p.m.landed.Load(); got != want {
 				t.Errorf("%d of %d bytes came through memory, want %d", got, p.m.bytes.Load(), want)
 			}
-			ss := session(t, p.m.o.Store)
-			for i := range n {
-				if st := readKey(t, ss, i); st != store.OK {
-					t.Fatalf("key %d is %s", i, st)
-				}
-			}
-			if p.m.asked.Load() != 0 {
-				t.Errorf("%d keys were asked for though all were there", p.m.asked.Load())
-			}
+			allPulled(t, p, n)
 		})
 	}
 }
@@ -115,5 +107,19 @@ func TestASourceThatIsGoneForAWhileIsAskedAgain(t *testing.T) {
 		if st := readKey(t, ss, i); st != store.OK {
 			t.Fatalf("key %d is %s", i, st)
 		}
+	}
+}
+
+// allPulled checks that keys are there, and that none had to be asked for.
+func allPulled(t *testing.T, p *pulls, keys int) {
+	t.Helper()
+	ss := session(t, p.m.o.Store)
+	for i := range keys {
+		if st := readKey(t, ss, i); st != store.OK {
+			t.Fatalf("key %d is %s", i, st)
+		}
+	}
+	if p.m.asked.Load() != 0 {
+		t.Errorf("%d keys were asked for though all were there", p.m.asked.Load())
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
-	"github.com/ostrodb/ostro/engine/store"
 )
 
 // Other migrations of the source, and those who take back what the target had, wait for cuts; so do clients, for them.
@@ -34,15 +33,7 @@ func TestATargetThatDoesNotReadHoldsUpNoCutOfItsSource(t *testing.T) {
 			for len(l.under) > 0 { // It passed though nobody gave the target up.
 				check(t, l.once(t.Context()))
 			}
-			ss := session(t, p.m.o.Store)
-			for i := range n {
-				if st := readKey(t, ss, i); st != store.OK {
-					t.Fatalf("key %d is %s", i, st)
-				}
-			}
-			if p.m.asked.Load() != 0 {
-				t.Errorf("%d keys were asked for though all were there", p.m.asked.Load())
-			}
+			allPulled(t, p, n)
 		})
 	}
 }

@@ -57,9 +57,7 @@ func TestWhoNeedsWhatIsReturnedWaitsForTheEndAndDoesNotLookAgainAndAgain(t *test
 			go func() { over <- lookUntilThere(t, ss, &looks, look) }()
 			await.True(t, "somebody has looked", func() bool { return looks.Load() > 0 })
 			for range 500 { // Time enough for thousands of looks.
-				passed := make(chan struct{})
-				st.AfterGuards(func() { close(passed) })
-				<-passed
+				awaitCut(t, st)
 			}
 			if n := looks.Load(); n != 1 {
 				t.Errorf("%d looks before the end", n)

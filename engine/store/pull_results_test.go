@@ -12,7 +12,6 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
-	"github.com/ostrodb/ostro/internal/await"
 )
 
 var allPlaces = []store.Range{{First: 0, Last: ^record.Place(0)}}
@@ -241,7 +240,7 @@ func TestWhoeverLooksForResultsSaysThatItAdvances(t *testing.T) {
 // awaitCut waits until nobody is inside a guard that was there.
 func awaitCut(t *testing.T, st *store.Store) {
 	t.Helper()
-	var passed atomic.Bool
-	st.AfterGuards(func() { passed.Store(true) })
-	await.True(t, "a cut has passed", passed.Load)
+	passed := make(chan struct{})
+	st.AfterGuards(func() { close(passed) })
+	<-passed
 }
