@@ -41,6 +41,9 @@ type netState struct {
 	asked     int64 // when the first command without an answer was read, by the loop's clock; 0: there is none
 	waitUntil int64 // how long its command waits for a routing; 0: it does not
 
+	round int64 // the last one in which it was served
+	fuel  int64 // that its calls used there
+
 	flying  bool // has a flight
 	exposed bool // its replies of this round tell of data
 

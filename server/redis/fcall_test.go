@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/store"
@@ -53,6 +52,35 @@ func counter(t testing.TB, r *reply) uint64 {
 
 // Others of the loop have their turn after a slice, however many calls a connection has sent.
 func TestAPipelineOfCallsGoesOnInSlices(t *testing.T) {
+	srv := startWithCalls(t)
+	rounds := watchCalls(srv)
+	pipelineCalls(t, srv, 1)
+	for _, fuel := range rounds() {
+		if fuel > call.SliceFuel*11/10 {
+			t.Errorf("calls of one round used %d of fuel, and a slice is %d", fuel, call.SliceFuel)
+		}
+	}
+}
+
+// So they have if many do.
+func TestPipelinesOfCallsShareASlice(t *testing.T) {
+	const clients = 8
+	srv := startWithCalls(t)
+	rounds := watchCalls(srv)
+	pipelineCalls(t, srv, clients)
+	long, all := 0, rounds()
+	for _, fuel := range all {
+		if fuel > call.SliceFuel*3/2 {
+			long++
+		}
+	}
+	if long > clients { // Each may come in a round that has not counted it.
+		t.Errorf("%d of %d rounds used more than a slice and a half", long, len(all))
+	}
+}
+
+func startWithCalls(t *testing.T) *redis.Server {
+	t.Helper()
 	srv := startServer(t, store.Options{}, redis.Config{Loops: 1})
 	c := dialRaw(t, srv.Addr().String())
 	loadCalls(t, c)
@@ -60,31 +88,52 @@ func TestAPipelineOfCallsGoesOnInSlices(t *testing.T) {
 	for range 20 { // At first calls go to the scheduler, later they run where they are.
 		mustDo(t, c, "FCALL", "look", "1", "a")
 	}
-	var last, most, all atomic.Int64
-	var over atomic.Bool
-	srv.WatchCalls(func(fuel int64) bool {
-		if was := last.Swap(fuel); was > 0 {
-			all.Add(fuel - was)
-			most.Store(max(most.Load(), fuel-was))
-		}
-		return !over.Load()
-	})
-	const calls = 1500
-	commands := make([][]string, calls)
+	return srv
+}
+
+// pipelineCalls has each of some clients send calls for several slices at once.
+func pipelineCalls(t *testing.T, srv *redis.Server, clients int) {
+	t.Helper()
+	commands := make([][]string, 1500)
 	for i := range commands {
 		commands[i] = []string{"FCALL", "look", "1", "a"}
 	}
-	for i, r := range converseAll(t, c, commands) {
-		if r != "$5\r\napple\r\n" {
-			t.Fatalf("call %d answers %q", i, r)
+	all := make([]*rawClient, clients)
+	for i := range all {
+		all[i] = dialRaw(t, srv.Addr().String())
+		must(t, all[i].sendAll(commands))
+	}
+	for _, c := range all {
+		for i := range commands {
+			r, err := c.receive()
+			must(t, err)
+			if r.raw != "$5\r\napple\r\n" {
+				t.Fatalf("call %d answers %q", i, r.raw)
+			}
 		}
 	}
-	over.Store(true)
-	if all.Load() < 2*call.SliceFuel {
-		t.Fatalf("%d calls have used %d of fuel: too little to see anything", calls, all.Load())
-	}
-	if most.Load() > call.SliceFuel*11/10 {
-		t.Errorf("calls of one round used %d of fuel, and a slice is %d", most.Load(), call.SliceFuel)
+}
+
+// watchCalls returns what tells the fuel of each round's calls since, those without any left out.
+func watchCalls(srv *redis.Server) func() []int64 {
+	var mu sync.Mutex
+	var last int64
+	var rounds []int64
+	over := false
+	srv.WatchCalls(func(fuel int64) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if last > 0 && fuel > last {
+			rounds = append(rounds, fuel-last)
+		}
+		last = fuel
+		return !over
+	})
+	return func() []int64 {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		return rounds
 	}
 }
 

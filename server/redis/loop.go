@@ -64,6 +64,7 @@ type loop struct {
 	active []*conn     // have replies of this round
 	again  []*conn     // have commands that can run without reading more
 	sliced []*conn     // have enough replies for this round
+	fuel   fuelSlice   // that calls may use in it
 	ready  []*conn     // have a pipe and something to do
 	held   []hold      // rounds that wait to become durable, oldest first
 	spare  [][]heldReplies
@@ -237,6 +238,7 @@ func (l *loop) round(events []unix.EpollEvent) {
 	l.now = now.UnixMilli()
 	l.load.resume(now)
 	l.call.now = l.now
+	l.fuel.begin(len(l.again))
 	l.lookAtPause()
 	for _, e := range events {
 		if int(e.Fd) == l.poller.event {

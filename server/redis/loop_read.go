@@ -5,7 +5,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	calls "github.com/ostrodb/ostro/server/call"
 	"github.com/ostrodb/ostro/wire/resp"
 )
 
@@ -86,8 +85,10 @@ func (l *loop) execute(c *conn, input []byte, own bool) {
 		c.out.Swap(l.pool.get())
 	}
 	c.net.window = input
-	used := l.commands(c, input)
+	before := l.fuelBefore(c)
+	used := l.commands(c, input, before)
 	l.endCalls()
+	c.net.fuel = l.call.caller.Used() - before
 	if c.net.pending > 0 && (own || used < len(input)) {
 		// Keys in the batch are about to move, or a later park would have to
 		// find the input in two places.
@@ -103,13 +104,13 @@ func (l *loop) execute(c *conn, input []byte, own bool) {
 }
 
 // commands runs commands until the input ends, is broken, or the connection
-// may not go on. It returns how much of the input is done with.
-func (l *loop) commands(c *conn, input []byte) int {
+// may not go on. Its slice is counted from the fuel before. It returns how much
+// of the input is done with.
+func (l *loop) commands(c *conn, input []byte, before int64) int {
 	l.parser.MaxBulk = c.maxArg()
 	l.parser.Unauthenticated = !c.authenticated && l.srv.authRequired()
 	l.call.conn, l.call.out = c, &c.out
 	l.ahead.begin()
-	fuel := l.call.caller.Used()
 	pos := 0
 	for pos < len(input) {
 		size, err := l.parser.Next(input[pos:], &c.net.state)
@@ -127,7 +128,7 @@ func (l *loop) commands(c *conn, input []byte) int {
 		if c.closing {
 			return len(input)
 		}
-		if pos < len(input) && (c.unsent() > replySliceBytes || l.call.caller.Used()-fuel > calls.SliceFuel) {
+		if pos < len(input) && (c.unsent() > replySliceBytes || l.call.caller.Used()-before > l.fuel.each) {
 			l.continueLater(c)
 			return pos
 		}
