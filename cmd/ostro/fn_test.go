@@ -125,14 +125,17 @@ func TestFnDescribeCallsNothingIgnoredThatIsUsed(t *testing.T) {
 }
 
 func TestCommandsThatFindNoServerSayWhatToDo(t *testing.T) {
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(nobody.Addr().String())
-	if err := nobody.Close(); err != nil {
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer client.Close()
+	_, port, _ := net.SplitHostPort(client.LocalAddr().String()) // It is taken, so nobody else listens there meanwhile.
 	for _, words := range [][]string{{"tenant", "list"}, {"fn", "list"}, {"fn", "install", workModule}} {
 		_, err := ostro(t, append(words, "-p", port)...)
 		if want := "no server answers at 127.0.0.1:" + port + ": start one, or say with -h and -p where it is"; said(err) != want {
