@@ -8,11 +8,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/engine/store"
@@ -49,6 +51,20 @@ func ask(t *testing.T, n *server.Node, words ...string) <-chan string {
 		reply <- strings.TrimSpace(line)
 	}()
 	return reply
+}
+
+// underWay waits until clients have sent commands.
+func underWay(t *testing.T, n *server.Node, commands ...string) {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: n.Addr()})
+	defer c.Close()
+	await.True(t, fmt.Sprint(commands, " are under way"), func() bool {
+		list, err := c.ClientList(t.Context()).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !slices.ContainsFunc(commands, func(name string) bool { return !strings.Contains(list, " cmd="+name+" ") })
+	})
 }
 
 // stall makes what the compiler reads first of a module something that never comes, until release is called. busy waits
@@ -92,6 +108,7 @@ func TestAStopWhileAModuleIsCompiledKeepsWhatWasAcknowledged(t *testing.T) {
 
 	n = start(t, config)
 	called, installed := ask(t, n, "FCALL", "f", "0"), ask(t, n, load...)
+	underWay(t, n, "fcall", "function") // What a server has not read when it stops it does not answer.
 	busy()
 	if got := say(t, n.Addr(), "SET precious 1"); got != "+OK" {
 		t.Fatalf("SET answered %q", got)
