@@ -107,12 +107,12 @@ func TestAFlushThroughAProxyLeavesNothingWhileRangesMove(t *testing.T) {
 	w.proxy = true
 	w.start("n1", "n2", "n3")
 	w.await("copies", copied)
-	ctx := patient(t)
 	c := redis.NewClient(&redis.Options{Addr: w.nodes["n3"].Addr(), MaxRetries: -1, ReadTimeout: 50 * time.Second})
 	t.Cleanup(func() { _ = c.Close() })
 	moving := w.cache.Snapshot().Map.Ranges("n1")
 	from, to := view.NodeID("n1"), view.NodeID("n2")
 	for round := range 20 {
+		ctx := patient(t)
 		var pairs []any
 		for i := range 300 {
 			pairs = append(pairs, fmt.Sprint("key", i), round)
@@ -129,7 +129,8 @@ func TestAFlushThroughAProxyLeavesNothingWhileRangesMove(t *testing.T) {
 		if m = w.ended(m.ID); m.Stage != meta.Done {
 			t.Fatalf("migration %d is %s: %s", m.ID, m.Stage, m.Why)
 		}
-		if left := c.Keys(ctx, "*").Val(); len(left) > 0 {
+		left, err := c.Keys(ctx, "*").Result()
+		if w.must(err); len(left) > 0 {
 			t.Fatalf("%d keys are left in round %d, %s among them", len(left), round, left[0])
 		}
 		from, to = to, from
