@@ -166,7 +166,13 @@ func TestAServerClosesThoughWhatAFlushLeftIsNeverRead(t *testing.T) {
 
 // enterTightly is enter on a connection that holds nothing on its way: a write waits until all of it was read.
 func enterTightly(t *testing.T, at *place) net.Conn {
-	far, near := net.Pipe()
-	at.wait.Go(func() { at.Server.ServeConn(far) })
-	return greeted(t, near)
+	t.Helper()
+	return greeted(t, must(at.dialTightly(t.Context(), ""))(t))
+}
+
+// dialTightly is how a pool gets such connections.
+func (p *place) dialTightly(context.Context, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p.wait.Go(func() { p.Server.ServeConn(far) })
+	return near, nil
 }
