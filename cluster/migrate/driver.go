@@ -17,7 +17,7 @@ import (
 // Options say how migrations to a node are driven.
 type Options struct {
 	Self   view.NodeID
-	Cache  *meta.Cache
+	Cache  Metadata
 	Member func() (*meta.Member, error) // who the node is now, or that its lease was lost
 	Peers  *peer.Pool
 	Store  *store.Store
@@ -51,6 +51,13 @@ func (o Options) withDefaults() Options {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	return o
+}
+
+// Metadata is what a node knows of the cluster: a meta.Cache.
+type Metadata interface {
+	Snapshot() *meta.Snapshot
+	Changed() <-chan struct{}
+	Wait(ctx context.Context, enough func(*meta.Snapshot) bool) (*meta.Snapshot, error)
 }
 
 // Gate is the front doors' as far as migrations need it.

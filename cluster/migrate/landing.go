@@ -129,15 +129,17 @@ type grounds struct {
 	all []*ground // oldest first
 }
 
-// ground is one. Its lock is held by who writes there.
+// ground is one. Nobody waits for those who write there, for they may wait for a disk: the last of them lets a ground go that is over.
 type ground struct {
-	name uint64
-	id   ID
-	to   view.NodeID
-	slot int
+	name   uint64
+	id     ID
+	to     view.NodeID
+	slot   int
+	memory *fabric.Memory
 
-	mu     sync.Mutex
-	memory *fabric.Memory // nil if it is over
+	mu    sync.Mutex
+	users int // who write there
+	over  bool
 }
 
 // maxGrounds bounds what targets that died have left behind.
@@ -220,20 +222,43 @@ func (gs *grounds) of(p *pullInto, to view.NodeID) *ground {
 	return nil
 }
 
+// enter keeps the memory there until leave, unless it is over.
+func (g *ground) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over {
+		return false
+	}
+	g.users++
+	return true
+}
+
+func (g *ground) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.users--
+	g.tidy()
+}
+
+// close has nobody else write there.
 func (g *ground) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.memory != nil {
-		_ = g.memory.Close()
-		g.memory = nil
+	if !g.over {
+		g.over = true
+		g.tidy()
 	}
 }
 
-// room is a slot's memory; nil if there is no such slot. The caller holds mu.
-func (g *ground) room(slot uint32) []byte {
-	if g.memory == nil {
-		return nil
+// tidy lets the memory go when nobody needs it any more. The caller holds mu.
+func (g *ground) tidy() {
+	if g.over && g.users == 0 {
+		_ = g.memory.Close()
 	}
+}
+
+// room is a slot's memory; nil if there is no such slot. The caller has entered.
+func (g *ground) room(slot uint32) []byte {
 	from, all := uint64(slot)*uint64(g.slot), g.memory.Bytes()
 	if from+uint64(g.slot) > uint64(len(all)) {
 		return nil
@@ -248,9 +273,8 @@ func (s *Source) pullInto(ctx context.Context, c *peer.Call) (any, []byte, error
 		return nil, nil, err
 	}
 	var room []byte
-	if g := s.grounds.of(&ask, c.From); g != nil {
-		g.mu.Lock()
-		defer g.mu.Unlock()
+	if g := s.grounds.of(&ask, c.From); g != nil && g.enter() {
+		defer g.leave()
 		room = g.room(ask.Slot)
 	}
 	got, err := s.pulled(ctx, c, &ask.pull, room)

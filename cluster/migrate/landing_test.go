@@ -2,8 +2,11 @@ package migrate
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/meta"
@@ -33,21 +36,30 @@ func newLandedSource(t *testing.T, records, slotBytes int) landedSource {
 	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving}
 	shelf := NewShelf(filled(t, records))
 	t.Cleanup(shelf.Close)
-	s := landedSource{NewSource(given{m: m, shelf: shelf}), t, nil}
-	var err error
-	s.land, err = newLanding(2, slotBytes)
-	check(t, err)
-	t.Cleanup(func() { check(t, s.land.memory.Close()) })
+	s := landedSource{NewSource(given{m: m, shelf: shelf}), t, newTestLanding(t, slotBytes)}
 	s.landAs(false)
 	t.Cleanup(func() { s.grounds.drop(func(*ground) bool { return true }) })
 	return s
 }
 
+func newTestLanding(t *testing.T, slotBytes int) *landing {
+	t.Helper()
+	l, err := newLanding(2, slotBytes)
+	check(t, err)
+	t.Cleanup(func() { check(t, l.memory.Close()) })
+	return l
+}
+
 func (s landedSource) landAs(over bool) {
+	s.t.Helper()
+	s.landFrom("target", over)
+}
+
+func (s landedSource) landFrom(target view.NodeID, over bool) {
 	s.t.Helper()
 	head, err := json.Marshal(s.land.ask(1, over))
 	check(s.t, err)
-	_, _, err = s.Source.land(s.t.Context(), peer.NewCall("target", head, nil, nil))
+	_, _, err = s.Source.land(s.t.Context(), peer.NewCall(target, head, nil, nil))
 	check(s.t, err)
 }
 
@@ -149,5 +161,51 @@ func TestASourceThatKnowsNoLandingsIsPulledFromOverTheWire(t *testing.T) {
 	check(t, p.all(t.Context()))
 	if got, landed := p.m.records.Load(), p.m.landed.Load(); got != n || landed != 0 {
 		t.Errorf("%d of %d records came, and %d bytes through memory", got, n, landed)
+	}
+}
+
+// slowOrigin has a target whose pull waits until the test lets it go, as for a disk, and whose migration is over meanwhile.
+type slowOrigin struct {
+	given
+	slow   view.NodeID
+	pulls  atomic.Bool // the next question is that of its pull
+	waits  chan struct{}
+	goes   chan struct{}
+	isOver atomic.Bool
+}
+
+func (o *slowOrigin) Given(ctx context.Context, id ID, to view.NodeID) (meta.Migration, error) {
+	switch {
+	case to == o.slow && o.pulls.CompareAndSwap(true, false):
+		close(o.waits)
+		<-o.goes
+	case to == o.slow && o.isOver.Load():
+		return meta.Migration{}, errors.New("it is over")
+	}
+	return o.given.Given(ctx, id, to)
+}
+
+// Another target's pulls would come over the wire if its landing had to wait.
+func TestALandingWaitsForNoPullOfAnotherTarget(t *testing.T) {
+	const n = 10
+	s := newLandedSource(t, n, 10_000)
+	slow := &slowOrigin{given: s.origin.(given), slow: "target", waits: make(chan struct{}), goes: make(chan struct{})}
+	s.origin = slow
+	slow.pulls.Store(true)
+	pulled := make(chan int)
+	go func() {
+		_, here, _ := s.pull(1)
+		pulled <- entriesIn(here)
+	}()
+	<-slow.waits
+	slow.isOver.Store(true)
+	other := landedSource{s.Source, t, newTestLanding(t, 1000)}
+	other.landFrom("other", false)
+	if got := len(s.grounds.all); got != 1 {
+		t.Errorf("%d landings, of which one is over", got)
+	}
+	close(slow.goes)
+	if got := <-pulled; got != n { // The memory was there until its last user had left.
+		t.Errorf("%d of %d records landed", got, n)
 	}
 }

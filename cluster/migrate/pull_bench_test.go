@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -139,7 +140,7 @@ func pullsOf(b testing.TB, source *store.Store, bytes, partitions int, o meta.Mi
 			go s.ServeConn(c)
 		}
 	}()
-	pool, err := peer.NewPool(peer.PoolOptions{Node: "target", Secret: secret, Address: func(view.NodeID) (string, error) { return l.Addr().String(), nil }})
+	pool, err := peer.NewPool(peer.PoolOptions{Node: "target", Secret: secret, DialTimeout: time.Minute, Address: func(view.NodeID) (string, error) { return l.Addr().String(), nil }})
 	check(b, err)
 	d := New(Options{Self: "target", Peers: pool, Store: newStore(b), PullBytes: bytes, Partitions: partitions, SharedMemory: true, Log: slog.New(slog.DiscardHandler)})
 	mv := newMove(d, m)

@@ -37,6 +37,17 @@ func (b *borrowed) serve(s *peer.Server) {
 	s.Handle("at once", b.answer)
 }
 
+// serveWithFlush has also a method that tells how its flush ended.
+func (b *borrowed) serveWithFlush(flushed chan<- error) func(*peer.Server) {
+	return func(s *peer.Server) {
+		b.serve(s)
+		s.HandleInOrder("flushes", func(_ context.Context, c *peer.Call) (any, []byte, error) {
+			flushed <- c.Flush()
+			return nil, nil, nil
+		})
+	}
+}
+
 // allBack waits until so many answers at least were made and none keeps its memory.
 func (b *borrowed) allBack(t *testing.T, atLeast int64) {
 	t.Helper()
@@ -122,4 +133,46 @@ func TestAnAnswerDoesNotWaitForAHandlerThatWaits(t *testing.T) {
 			must(peer.ReadBulk(c))(t)
 		})
 	}
+}
+
+// The handler may hold what others wait for, and those would wait for its caller.
+func TestAFlushWaitsForNoCaller(t *testing.T) {
+	var b borrowed
+	flushed := make(chan error)
+	at := listen(t, "127.0.0.1:0", b.serveWithFlush(flushed))
+	c := enterTightly(t, at)
+	ask(t, c, request("in order", "first"), request("flushes", ""), request("in order", "third"), request("flushes", ""))
+	for n := range int64(2) { // Nobody reads anything meanwhile.
+		check(t, <-flushed)
+		b.allBack(t, n+1)
+	}
+	for _, want := range []string{"first", "", "third", ""} {
+		if got, err := peer.ReadBulk(c); err != nil || string(got) != want {
+			t.Fatalf("got %q instead of %q: %v", got, want, err)
+		}
+	}
+}
+
+// Nobody reads what a handler has left to others: they end with the connection.
+func TestAServerClosesThoughWhatAFlushLeftIsNeverRead(t *testing.T) {
+	var b borrowed
+	flushed := make(chan error)
+	at := listen(t, "127.0.0.1:0", b.serveWithFlush(flushed))
+	ask(t, enterTightly(t, at), request("in order", "first"), request("flushes", ""))
+	check(t, <-flushed)
+	check(t, at.Server.Close())
+	b.allBack(t, 1)
+}
+
+// enterTightly is enter on a connection that holds nothing on its way: a write waits until all of it was read.
+func enterTightly(t *testing.T, at *place) net.Conn {
+	t.Helper()
+	return greeted(t, must(at.dialTightly(t.Context(), ""))(t))
+}
+
+// dialTightly is how a pool gets such connections.
+func (p *place) dialTightly(context.Context, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	p.wait.Go(func() { p.Server.ServeConn(far) })
+	return near, nil
 }

@@ -150,8 +150,7 @@ func (p *Pool) dial(ctx context.Context, to view.NodeID) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, to, err)
 	}
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr)
+	c, err := p.o.Dial(ctx, addr)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, to, err)
 	}
@@ -164,6 +163,11 @@ func (p *Pool) dial(ctx context.Context, to view.NodeID) (net.Conn, error) {
 		return nil, fmt.Errorf("%w: %s at %s: %w", ErrUnreachable, to, addr, err)
 	}
 	return c, nil
+}
+
+func dialTCP(ctx context.Context, addr string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", addr)
 }
 
 func (p *Pool) introduce(ctx context.Context, c net.Conn, to view.NodeID) error {

@@ -96,20 +96,24 @@ func (l *Line) Send(ctx context.Context, method string, head Raw, bulk []byte) e
 	if l.queued++; l.queued < sendTogether {
 		return nil
 	}
-	return l.flush(c, method)
+	return l.flush(ctx, c, method)
 }
 
-// flush sends the calls that have not left.
-func (l *Line) flush(c net.Conn, method string) error {
+// flush sends the calls that have not left, unless ctx ends before the callee takes them.
+func (l *Line) flush(ctx context.Context, c net.Conn, method string) error {
 	if l.queued == 0 {
 		return nil
 	}
+	stop := interrupt(ctx, c)
 	_, err := c.Write(l.front)
+	if !stop() && err == nil {
+		err = ctx.Err() // The connection's deadline is over.
+	}
 	l.front, l.queued = l.front[:0], 0
 	if err != nil {
 		l.hangUp()
 		l.under = l.under[:0]
-		return fmt.Errorf("node %s: %s: %w: %w", l.node.id, method, ErrLost, err)
+		return l.lost(ctx, method, err)
 	}
 	return nil
 }
@@ -129,7 +133,7 @@ func (l *Line) Receive(ctx context.Context) (head Raw, bulk []byte, err error) {
 	f := frame{call: l.under[0].call, method: l.under[0].method}
 	c, err := l.holding()
 	if err == nil && l.in.Buffered() < headerBytes {
-		err = l.flush(c, f.method)
+		err = l.flush(ctx, c, f.method)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -204,3 +204,26 @@ func TestWhatIsUnderWayIsLostWithTheConnectionAndTheLineGoesOn(t *testing.T) {
 		t.Fatalf("%q, %v", b, err)
 	}
 }
+
+func TestCallsThatTheCalleeDoesNotTakeEndWithTheirContext(t *testing.T) {
+	release := make(chan struct{})
+	at := listen(t, "127.0.0.1:0", func(s *peer.Server) {
+		s.HandleInOrder("wait", func(context.Context, *peer.Call) (any, []byte, error) {
+			<-release
+			return nil, nil, nil
+		})
+	})
+	defer close(release)
+	l := must(pool(t, "by pipe", func(o *peer.PoolOptions) { o.Dial = at.dialTightly }).Line("callee"))(t)
+	defer l.Close()
+	check(t, l.Send(ctx(t), "wait", nil, nil))
+	over, cancel := context.WithCancel(ctx(t))
+	cancel()
+	var err error
+	for n := 0; err == nil && n < 100; n++ { // The callee has read the first few, and reads no more.
+		err = l.Send(over, "wait", nil, nil)
+	}
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

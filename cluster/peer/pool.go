@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"sync"
 	"time"
 
@@ -15,7 +16,9 @@ type PoolOptions struct {
 	Node   view.NodeID // who calls
 	Secret []byte      // what all nodes of the cluster share; required
 	// Address tells where a node can be reached now; an empty one or an error means nowhere.
-	Address     func(view.NodeID) (string, error)
+	Address func(view.NodeID) (string, error)
+	// Dial makes a connection to such an address; nil: by TCP.
+	Dial        func(ctx context.Context, addr string) (net.Conn, error)
 	TLS         *tls.Config   // nil: none
 	DialTimeout time.Duration // default 2 s
 }
@@ -48,6 +51,9 @@ func NewPool(o PoolOptions) (*Pool, error) {
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = 2 * time.Second
+	}
+	if o.Dial == nil {
+		o.Dial = dialTCP
 	}
 	p := &Pool{o: o, nodes: map[view.NodeID]*node{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

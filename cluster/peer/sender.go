@@ -41,6 +41,8 @@ type sender struct {
 	rest    []byte   // likewise
 	writing bool
 	err     error
+
+	beside sync.WaitGroup // writers of what was set aside
 }
 
 func newSender(c net.Conn, timeout time.Duration) *sender {
@@ -114,19 +116,12 @@ func (s *sender) writeHeld() error {
 	if len(s.held) == 0 {
 		return s.err
 	}
-	some := s.held
-	s.held, s.pieces, s.bytes = nil, 0, 0
-	defer s.recycle(some)
-	switch {
-	case s.err != nil:
-		return s.err
-	case s.writing:
-		for _, f := range some {
-			s.queued = appendAll(append(f.appendFront(s.queued), f.bulk...), f.pieces)
-		}
-		release(some)
+	if s.writing || s.err != nil {
+		s.copyHeld()
 		return s.awaitRoom()
 	}
+	some := s.takeHeld()
+	defer s.recycle(some)
 	s.writing = true
 	s.emit(func(out []byte) ([]byte, error) {
 		s.fronts = s.fronts[:0]
@@ -138,6 +133,24 @@ func (s *sender) writeHeld() error {
 	})
 	s.writeQueued()
 	return s.err
+}
+
+// copyHeld gives all pieces back, and queues a copy of their frames if there is anybody to send it to. The caller holds mu.
+func (s *sender) copyHeld() {
+	some := s.takeHeld()
+	if s.err == nil {
+		for _, f := range some {
+			s.queued = appendAll(append(f.appendFront(s.queued), f.bulk...), f.pieces)
+		}
+	}
+	s.recycle(some)
+}
+
+// takeHeld takes the frames in pieces off the list. The caller holds mu.
+func (s *sender) takeHeld() []*frame {
+	some := s.held
+	s.held, s.pieces, s.bytes = nil, 0, 0
+	return some
 }
 
 // recycle releases frames, those that are not yet, and keeps the list's memory for others. The caller holds mu.
@@ -174,6 +187,26 @@ func (s *sender) flush() error {
 	s.writing = true
 	s.writeQueued()
 	return s.err
+}
+
+// setAside gives all pieces back and waits for nobody: a copy of their frames, and what is queued, is left to who writes, or to a
+// goroutine of its own.
+func (s *sender) setAside() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.copyHeld()
+	if s.err == nil && !s.writing && len(s.queued) > 0 {
+		s.writing = true
+		s.beside.Go(s.writeBeside)
+	}
+	return s.err
+}
+
+// writeBeside writes what was set aside. Who calls it has been made the one who writes.
+func (s *sender) writeBeside() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeQueued()
 }
 
 // writeQueued writes until nothing is left, which ends the writing. The caller holds mu and is the one who writes.

@@ -43,6 +43,7 @@ func (s *Server) serve(c net.Conn, from view.NodeID) error {
 	cancel()
 	_ = c.Close() // Handlers that send to it go on.
 	k.out.dropHeld()
+	k.out.beside.Wait()
 	for range maxCalls {
 		k.room <- struct{}{}
 	}
@@ -158,6 +159,15 @@ func (k *caller) catchUp() error {
 	}
 	k.behind = false
 	return k.out.flush()
+}
+
+// setAside is catchUp for who must not wait for the caller.
+func (k *caller) setAside() error {
+	if !k.behind {
+		return nil
+	}
+	k.behind = false
+	return k.out.setAside()
 }
 
 // patience is the time that calls in a row have. Most have about the same: those share one context, for a timer of each

@@ -49,13 +49,13 @@ func NewCall(from view.NodeID, head, bulk []byte, send func(head any, bulk []byt
 // Bind decodes the head.
 func (c *Call) Bind(into any) error { return decodeHead(c.Head, into) }
 
-// Flush sends the answers to calls before this one that wait to leave with it. A handler that is about to wait for something
-// calls it first, if what was gathered for them is needed elsewhere.
+// Flush lets the answers to calls before this one go that wait to leave with it, and gives back what was gathered for them. It waits for
+// nobody, whatever the caller does. A handler that is about to wait for something calls it first, if that is needed elsewhere.
 func (c *Call) Flush() error {
 	if c.after == nil {
 		return nil
 	}
-	return c.after.catchUp()
+	return c.after.setAside()
 }
 
 // Send answers a call of Stream with one more part. It waits while the caller is slow.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
@@ -123,5 +125,30 @@ func TestWhoWaitsForTheEndOfAReturnFailsWhenTheNodeStops(t *testing.T) {
 	a.Release(stops)
 	if <-done; !errors.Is(f.Err(), stops) {
 		t.Errorf("it is told %v", f.Err())
+	}
+}
+
+// The source may be slow, or etcd away, for ever. Clients are not to wait so long.
+func TestWhoWaitsForTheEndOfAReturnWaitsOnlyAsLongAsItMay(t *testing.T) {
+	for name, look := range arrivingLooks() {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				st, a := arrivingHalf(t)
+				ss := session(t, st)
+				a.Release(nil)
+				ss.Begin()
+				if got := look(ss); got != store.Cold {
+					t.Fatal(got)
+				}
+				ss.End()
+				f, began, done := ss.TakeFetch(), time.Now(), make(chan struct{})
+				f.Patience(30 * time.Second)
+				f.Start(func() { close(done) })
+				<-done
+				if took := time.Since(began); took != 30*time.Second || !errors.Is(f.Err(), store.ErrReturning) {
+					t.Errorf("after %s of the bubble's clock it is told %v", took, f.Err())
+				}
+			})
+		})
 	}
 }

@@ -3,9 +3,11 @@ package store
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
@@ -56,8 +58,18 @@ func (w *arrivalWait) end() {
 	close(w.ended)
 }
 
-// awaitEnd waits for the end of the arrival, or until nobody is to wait for that.
-func (w *arrivalWait) awaitEnd(st *Store) error {
+// ErrReturning says that somebody has waited for the end of a return for as long as it may. Nobody knows meanwhile whose the places are:
+// the source, which may be slow, or this store's again, should the source be dead; and while etcd is away nobody will.
+var ErrReturning = errors.New("keys are being returned to the node that they came from, and that takes long")
+
+// awaitEnd waits for the end of the arrival, or until nobody is to wait for that; for so long at the most, if that is not 0.
+func (w *arrivalWait) awaitEnd(st *Store, most time.Duration) error {
+	var late <-chan time.Time
+	if most > 0 {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		late = timer.C
+	}
 	for {
 		w.mu.Lock()
 		turn, err := w.turn, w.err
@@ -69,6 +81,8 @@ func (w *arrivalWait) awaitEnd(st *Store) error {
 		case <-turn:
 		case <-w.ended:
 			return nil
+		case <-late:
+			return ErrReturning
 		case <-st.leaving:
 			return ErrClosed
 		}
@@ -200,11 +214,11 @@ type askedOf struct {
 	late  bool
 }
 
-// get waits for it, and calls done then. It is called in a goroutine of its own.
-func (q *askedOf) get(done func(error)) {
+// get waits for it, for the end of a return so long at the most, and calls done then. It is called in a goroutine of its own.
+func (q *askedOf) get(most time.Duration, done func(error)) {
 	w := &q.from.waiting
 	if q.late {
-		done(w.awaitEnd(q.from.st)) // Another look before that would find the same.
+		done(w.awaitEnd(q.from.st, most)) // Another look before that would find the same.
 		return
 	}
 	if len(q.whole) > 0 {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/record"
@@ -48,6 +49,8 @@ type Fetch struct {
 	asks []*askedOf
 	left atomic.Int64
 
+	patience time.Duration // see Patience
+
 	mu   sync.Mutex
 	got  map[record.Address]fetched
 	err  error
@@ -71,13 +74,17 @@ func (ss *Session) TakeFetch() *Fetch {
 	return f
 }
 
+// Patience bounds the wait for the end of a return: after it the fetch fails with ErrReturning. All else that a fetch waits for ends, or
+// becomes such a wait. It is to be called before Start; without it there is no bound.
+func (f *Fetch) Patience(d time.Duration) { f.patience = d }
+
 // Start begins the I/O. done is called once, from another goroutine, when all
 // of it has ended.
 func (f *Fetch) Start(done func()) {
 	f.done = done
 	f.left.Store(int64(len(f.want)+len(f.asks)) + 1)
 	for _, q := range f.asks {
-		go q.get(f.asked)
+		go q.get(f.patience, f.asked)
 	}
 	for _, w := range f.want {
 		f.st.readers.do(func() { f.read(w) })

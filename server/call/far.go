@@ -104,10 +104,14 @@ func (f *far) once(fetch *store.Fetch, what func(s *store.Session, g Ground) (st
 func (f *far) fetch(w *store.Fetch) bool {
 	f.turn.Wait(func() {
 		done := make(chan struct{})
+		w.Patience(f.host.opts.WaitLimit)
 		w.Start(func() { close(done) })
 		<-done
 	})
-	if f.err = w.Err(); f.err == nil && f.host.closing.Load() {
+	switch f.err = w.Err(); {
+	case errors.Is(f.err, store.ErrReturning):
+		f.err = ErrMoving
+	case f.err == nil && f.host.closing.Load():
 		f.err = store.ErrClosed
 	}
 	return f.err == nil

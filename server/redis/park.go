@@ -36,6 +36,7 @@ func (l *loop) startParked() {
 	for i, p := range l.parks {
 		l.parks[i] = nil
 		l.fetching++
+		p.fetch.Patience(l.srv.cfg.ClusterWait) // As the gate has.
 		p.fetch.Start(func() { l.post(message{fetched: p}) })
 	}
 	l.parks = l.parks[:0]

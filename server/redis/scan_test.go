@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -101,6 +102,30 @@ func TestAScanDoesNotEndBeforeWhatIsOnItsWayIsThere(t *testing.T) {
 			t.Errorf("%q shows %s", args, flat(r))
 		}
 		ask(t, c, "flushall")
+	}
+}
+
+// A target that returns ranges does not know whose they are until its source has replayed, which may never be.
+func TestAScanOfWhatIsReturnedWaitsAsLongAsOtherCommandsAndIsToldTheSame(t *testing.T) {
+	tw := newTown(t, 1, redis.Config{ClusterWait: 50 * time.Millisecond})
+	a, err := tw.nodes[0].st.Arrive(store.ArriveOptions{
+		Ranges: []store.Range{{First: 0, Last: ^record.Place(0)}}, Ceiling: 7, Puller: nothingArrives{},
+	})
+	must(t, err)
+	defer a.End()
+	a.Release(nil)
+	c := tw.dial(0)
+	for _, args := range [][]string{{"scan", "0"}, {"keys", "*"}, {"randomkey"}} {
+		if got := ask(t, c, args...); !strings.HasPrefix(got, "CLUSTERDOWN Hash slot not served") {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	a.End()
+	if got := ask(t, c, "set", "key", "v"); got != "OK" {
+		t.Fatal(got)
+	}
+	if got := ask(t, c, "randomkey"); got != "key" {
+		t.Errorf("after the end: %q", got)
 	}
 }
 

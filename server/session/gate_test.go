@@ -219,6 +219,30 @@ func TestAnOperationWaitsOnlySoLong(t *testing.T) {
 	}
 }
 
+// silentPuller is the source of a migration that has stopped to answer.
+type silentPuller struct{}
+
+func (silentPuller) Want([]store.ArrivingKey, func(error)) {}
+
+func TestAScanOfWhatIsReturnedWaitsOnlySoLong(t *testing.T) {
+	w := newWorld(t, store.Options{Cluster: true}, session.Options{WaitLimit: 50 * time.Millisecond}, "a")
+	a, err := w.st.Arrive(store.ArriveOptions{
+		Ranges: []store.Range{{First: 0, Last: view.Whole.Last}}, Ceiling: 7, Puller: silentPuller{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.End()
+	a.Release(nil)
+	c := dial(t, w.seeds(), client.Options{Retry: 2 * time.Second})
+	for _, err = range c.Scan(t.Context(), 0, client.ScanOptions{}) {
+	}
+	if !errors.Is(err, client.ErrUnavailable) {
+		t.Error(err)
+	}
+	await.True(t, "nothing waits any more", func() bool { return w.nodes["a"].srv.Metrics().Waiting == 0 })
+}
+
 func TestAScanGoesOverAllNodesWhileRangesMove(t *testing.T) {
 	w := newWorld(t, store.Options{}, session.Options{}, "a", "b", "c")
 	c := dial(t, w.seeds(), client.Options{})

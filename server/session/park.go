@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"errors"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
@@ -69,6 +70,7 @@ func (w *worker) startFetches() {
 	for i, p := range w.starting {
 		w.starting[i] = nil
 		w.fetching++
+		p.fetch.Patience(w.srv.opts.WaitLimit)
 		p.fetch.Start(func() { p.w.post(p) })
 	}
 	w.starting = w.starting[:0]
@@ -133,6 +135,8 @@ func (w *worker) retry(p *park, err error) {
 	case !w.accepts(view.ViewID(p.batch.View)):
 		w.tally.moved++
 		w.answer(&p.op, wire.Result{Status: wire.Moved})
+	case errors.Is(err, store.ErrReturning):
+		w.answer(&p.op, wire.Result{Status: wire.Busy})
 	case err != nil:
 		w.refuse(&p.op, wire.Failed, "read a record from disk: "+err.Error())
 	default:
