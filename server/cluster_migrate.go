@@ -198,11 +198,14 @@ func (y *yields) keep(id migrate.ID, keys []store.ArrivingKey, s *meta.Snapshot)
 	if y.keys == nil {
 		y.keys = map[migrate.ID][]store.ArrivingKey{}
 	}
-	maps.DeleteFunc(y.keys, func(other migrate.ID, _ []store.ArrivingKey) bool {
-		m, known := s.Migrations[other]
-		return !known || m.Stage.Ended()
-	})
+	maps.DeleteFunc(y.keys, func(other migrate.ID, _ []store.ArrivingKey) bool { return isOver(s, other) })
 	y.keys[id] = keys
+}
+
+// isOver tells whether a migration is over, as far as a snapshot knows.
+func isOver(s *meta.Snapshot, id migrate.ID) bool {
+	m, known := s.Migrations[id]
+	return !known || m.Stage.Ended()
 }
 
 func (y *yields) kept(id migrate.ID) []store.ArrivingKey {
@@ -217,12 +220,14 @@ func (y *yields) has(id migrate.ID) bool {
 	return y.done[id]
 }
 
-func (y *yields) add(id migrate.ID) {
+// add notes that a migration was yielded to, and forgets those that are over.
+func (y *yields) add(id migrate.ID, s *meta.Snapshot) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.done == nil {
 		y.done = map[migrate.ID]bool{}
 	}
+	maps.DeleteFunc(y.done, func(other migrate.ID, _ bool) bool { return isOver(s, other) })
 	y.done[id] = true
 }
 
@@ -240,7 +245,7 @@ func (l *life) yield(ctx context.Context, m meta.Migration) error {
 	if err := l.haltAt(ctx, migrate.Severed); err != nil {
 		return err
 	}
-	l.yields.add(m.ID)
+	l.yields.add(m.ID, l.cache.Snapshot())
 	l.log.Info("this node has yielded", "migration", m.ID, "to", string(m.Target), "cut", time.Since(began).Round(time.Microsecond).String())
 	return nil
 }

@@ -38,3 +38,18 @@ func TestSamplesOfSeveralMigrationsDoNotDisturbEachOther(t *testing.T) {
 		t.Error("a sample was kept after its migration, or forgotten before")
 	}
 }
+
+func TestASourceForgetsWhatItYieldedOnceThatIsOver(t *testing.T) {
+	var y yields
+	s := &meta.Snapshot{Migrations: map[uint64]meta.Migration{1: {ID: 1, Stage: meta.Moving}, 2: {ID: 2, Stage: meta.Moving}}}
+	y.add(1, s)
+	y.add(2, s)
+	if !y.has(1) || !y.has(2) {
+		t.Fatal("what was yielded is not known")
+	}
+	s.Migrations[1] = meta.Migration{ID: 1, Stage: meta.Done}
+	y.add(3, s)
+	if y.has(1) || !y.has(2) || !y.has(3) {
+		t.Error("a migration is remembered after its end, or forgotten before")
+	}
+}

@@ -102,7 +102,7 @@ func heirsOf(s *meta.Snapshot, dead view.NodeID) (heirs, late []view.NodeID) {
 			heirs = append(heirs, n)
 		}
 	}
-	return heirs, late
+	return heirs[:min(len(heirs), meta.MaxHeirs)], late
 }
 
 // ask surveys a log: those who live, and if that is not enough its backups that have

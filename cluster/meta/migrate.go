@@ -283,8 +283,11 @@ func (e *edit) end(m Migration, stage Stage, why string) error {
 		return err
 	}
 	m.Stage, m.Why, m.Ended = stage, why, time.Now().UTC()
-	if _, told := e.seen.Moves[m.ID]; told {
+	if p, told := e.seen.Moves[m.ID]; told {
 		e.delete(keyMove(m.ID))
+		if m.Records == 0 && m.Bytes == 0 { // Whoever ends it may not be who knows.
+			m.Records, m.Bytes = p.Records, p.Bytes
+		}
 	}
 	ended := e.seen.migrations(func(o Migration) bool { return o.Stage.Ended() && !e.needed[keyMigration(o.ID)] })
 	for ; len(ended) >= history; ended = ended[1:] {

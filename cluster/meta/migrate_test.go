@@ -92,6 +92,28 @@ func TestAChainOfMigrationsGoesInOrder(t *testing.T) {
 	}
 }
 
+func TestAMigrationThatIsNotDoneTellsWhatHadCome(t *testing.T) {
+	s, members, term := three(t)
+	for _, end := range []func(m Migration){
+		func(m Migration) {
+			ok(t, members[1].Return(patience(t), m.ID, Plan{}, "the line is bad"))
+			ok(t, members[0].Recovered(patience(t), Share{Log: members[1].Node.Log, Ranges: m.Ranges, Return: m.ID}))
+		},
+		func(Migration) {
+			kill(t, members[1])
+			_, err := term.Recover(patience(t), "n2", "n1")
+			ok(t, err)
+		},
+	} {
+		m := moved(t, members[0], members[1], slots(uint16(len(read(t, s).Migrations)), uint16(len(read(t, s).Migrations))))
+		ok(t, members[1].TellMigration(patience(t), MigrationProgress{ID: m.ID, Stage: "pulling", Records: 3, Bytes: 300}))
+		end(m)
+		if got := read(t, s).Migrations[m.ID]; got.Stage != Failed || got.Records != 3 || got.Bytes != 300 {
+			t.Fatalf("%+v", got)
+		}
+	}
+}
+
 func TestACancelledMigrationReturnsToItsSource(t *testing.T) {
 	s, members, _ := three(t)
 	never := wanted(t, s, "n3", "n1", members[2].mine(t))

@@ -244,7 +244,43 @@ func (s *Snapshot) Ready(m Migration) error {
 	if old := s.leaving(m.Target).Intersect(m.Ranges); len(old) > 0 {
 		return fmt.Errorf("%w: %s has not yet dropped what it had of %s before", ErrNotYet, m.Target, old)
 	}
+	return s.room(m)
+}
+
+// mostBegun is how many migrations from or to a node are under way at a time: its death ends all of them in one step, and etcd
+// takes 128 changes in one.
+const mostBegun = 12
+
+// room says whether a node of a migration that is wanted has enough others.
+func (s *Snapshot) room(m Migration) error {
+	for _, n := range []view.NodeID{m.Source, m.Target} {
+		if m.Stage == Wanted && len(s.begun(n)) >= mostBegun {
+			return fmt.Errorf("%w: %s has part in %d migrations, and one of them must end first", ErrNotYet, n, mostBegun)
+		}
+	}
 	return nil
+}
+
+// begun returns those from or to a node that are under way.
+func (s *Snapshot) begun(n view.NodeID) []Migration {
+	return s.migrations(func(m Migration) bool { return m.of(n) && m.Stage != Wanted && !m.Stage.Ended() })
+}
+
+// of tells whether a node has part in it.
+func (m Migration) of(n view.NodeID) bool { return m.Source == n || m.Target == n }
+
+// Awaited tells whether a migration that is wanted waits for the end of another one: for its places, or for the room that it takes.
+func (s *Snapshot) Awaited(m Migration) bool {
+	for _, other := range s.Migrations {
+		if other.Stage != Wanted || other.ID == m.ID {
+			continue
+		}
+		shares := other.of(m.Source) || other.of(m.Target)
+		if len(other.Ranges.Intersect(m.Ranges)) > 0 || shares && s.room(other) != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // leaving returns what a node's log has of an earlier time and has no floor for yet.

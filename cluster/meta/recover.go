@@ -1,28 +1,75 @@
 package meta
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
-// recover is the step from which on a node counts as dead.
-func (e *edit) recover(dead view.NodeID, heirs []view.NodeID) (Recovery, error) {
+// Etcd takes 128 changes, and as many conditions, in one step. A recovery has up to four for each migration that has begun, three for
+// each that has not, two for each heir, and some more.
+const (
+	fewWanted = 4  // are ended by the recovery itself
+	atOnce    = 24 // are ended in one step before it, if there are more
+	// MaxHeirs is how many nodes take what a dead one had.
+	MaxHeirs = 24
+)
+
+// forsake ends migrations of a dead node that have not begun, if they are many: nobody limits how many are asked for.
+func (t *Term) forsake(ctx context.Context, dead view.NodeID) error {
+	for many := true; many; {
+		err := t.change(ctx, func(e *edit) error {
+			if err := e.needDead(dead); err != nil {
+				return err
+			}
+			left := e.seen.migrations(func(m Migration) bool { return m.of(dead) && m.Stage == Wanted })
+			if many = len(left) > fewWanted; !many {
+				return nil
+			}
+			for _, m := range left[:min(len(left), atOnce)] {
+				if err := e.end(m, Failed, diedBefore(dead)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func diedBefore(dead view.NodeID) string {
+	return fmt.Sprintf("%s died before anything had changed hands", dead)
+}
+
+// needDead makes the transaction depend on a node being dead and not recovered yet.
+func (e *edit) needDead(dead view.NodeID) error {
 	n, known := e.seen.Nodes[dead]
 	switch {
 	case !known:
-		return Recovery{}, fmt.Errorf("there is no node %s", dead)
+		return fmt.Errorf("there is no node %s", dead)
 	case e.seen.alive(dead):
-		return Recovery{}, fmt.Errorf("%s is alive: its ranges can be moved, not recovered", dead)
+		return fmt.Errorf("%s is alive: its ranges can be moved, not recovered", dead)
 	case e.seen.Logs[n.Log].Retired:
-		return Recovery{}, fmt.Errorf("%s was recovered before", dead)
+		return fmt.Errorf("%s was recovered before", dead)
 	}
 	e.need(keyAlive(dead))
+	return nil
+}
+
+// recover is the step from which on a node counts as dead.
+func (e *edit) recover(dead view.NodeID, heirs []view.NodeID) (Recovery, error) {
+	if err := e.needDead(dead); err != nil {
+		return Recovery{}, err
+	}
 	if err := e.needAlive(heirs); err != nil {
 		return Recovery{}, err
 	}
-	r := Recovery{Node: dead, Log: n.Log}
+	r := Recovery{Node: dead, Log: e.seen.Nodes[dead].Log}
 	before, moves, err := e.endMigrations(&r)
 	if err != nil {
 		return Recovery{}, err
@@ -47,11 +94,11 @@ func (e *edit) recover(dead view.NodeID, heirs []view.NodeID) (Recovery, error) 
 func (e *edit) endMigrations(r *Recovery) (m view.Map, moves []view.Move, err error) {
 	m = e.seen.Map
 	for _, mig := range e.seen.AllMigrations() {
-		if mig.Stage.Ended() || mig.Source != r.Node && mig.Target != r.Node {
+		if mig.Stage.Ended() || !mig.of(r.Node) {
 			continue
 		}
 		if mig.Stage == Wanted || mig.Stage == Copying {
-			err = e.end(mig, Failed, fmt.Sprintf("%s died before anything had changed hands", r.Node))
+			err = e.end(mig, Failed, diedBefore(r.Node))
 		} else {
 			var move *view.Move
 			if move, err = e.endMigration(r, mig); err == nil && move != nil {

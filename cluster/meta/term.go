@@ -105,9 +105,13 @@ func (e *edit) needAlive(nodes []view.NodeID) error {
 }
 
 // Recover takes all ranges from a node whose lease has ended and gives them to heirs,
-// ends its migrations, retires its log and notes the work to do, in one step.
+// ends its migrations, retires its log and notes the work to do, in one step. Only if many migrations of it have not begun, these
+// end before.
 func (t *Term) Recover(ctx context.Context, dead view.NodeID, heirs ...view.NodeID) (Recovery, error) {
 	var r Recovery
+	if err := t.forsake(ctx, dead); err != nil {
+		return r, err
+	}
 	err := t.change(ctx, func(e *edit) error {
 		var err error
 		r, err = e.recover(dead, heirs)

@@ -66,7 +66,7 @@ func (s *Snapshot) timely(m Migration) error {
 
 // Open returns all migrations to or from a node that have not ended, the oldest first.
 func (s *Snapshot) Open(n view.NodeID) []Migration {
-	return s.migrations(func(m Migration) bool { return (m.Source == n || m.Target == n) && !m.Stage.Ended() })
+	return s.migrations(func(m Migration) bool { return m.of(n) && !m.Stage.Ended() })
 }
 
 // BeginDrain marks a node as draining, as a wish asks for that still stands.

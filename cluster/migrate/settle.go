@@ -145,8 +145,8 @@ func (p *pulls) rest(ctx context.Context, took time.Duration) error {
 	return ctx.Err()
 }
 
-// hurried tells whether somebody waits for the end: a scan here, a migration of the same places, or an operator who wants
-// the source to leave.
+// hurried tells whether somebody waits for the end: a scan here, a migration of the same places or one that finds no room
+// beside this, or an operator who wants the source to leave.
 func (m *move) hurried() bool {
 	if m.arrival.Hurried() {
 		return true
@@ -155,10 +155,5 @@ func (m *move) hurried() bool {
 	if s.Draining(m.want.Source) || s.Draining(m.want.Target) {
 		return true
 	}
-	for _, other := range s.Migrations {
-		if other.ID != m.id && other.Stage == meta.Wanted && len(other.Ranges.Intersect(m.ranges)) > 0 {
-			return true
-		}
-	}
-	return false
+	return s.Awaited(m.want)
 }

@@ -138,8 +138,8 @@ func (f *migrateFlags) request(s *meta.Snapshot) (meta.MigrationRequest, error) 
 	}
 	owned := s.Map.Ranges(req.Source)
 	for _, m := range s.AllMigrations() {
-		if m.Target == req.Source && m.Stage == meta.Wanted {
-			owned = owned.Union(m.Ranges) // It waits its turn.
+		if m.Target == req.Source && (m.Stage == meta.Wanted || m.Stage == meta.Copying) {
+			owned = owned.Union(m.Ranges) // It waits its turn, or is copied until its end.
 		}
 	}
 	if len(owned) == 0 {

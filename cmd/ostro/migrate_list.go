@@ -206,8 +206,7 @@ func (f *migrationFlags) cancel(ctx context.Context, store *meta.Store, id uint6
 		return err
 	}
 	if f.detach {
-		fmt.Fprintf(f.cmd.OutOrStdout(), "Migration %d is being cancelled.\n", id)
-		return nil
+		return f.cancelling(ctx, store, id)
 	}
 	m, err := followMigration(ctx, store, id, ended, nil, newMigrationScreen(f.cmd.OutOrStdout(), f.json))
 	if err != nil {
@@ -223,4 +222,18 @@ func (f *migrationFlags) cancel(ctx context.Context, store *meta.Store, id uint6
 		return fmt.Errorf("migration %d was done before it could be cancelled: move the ranges back with `ostro migrate --from %s --to %s`", id, m.Target, m.Source)
 	}
 	return err
+}
+
+// cancelling tells of a migration that is being cancelled, and whose end nobody waits for.
+func (f *migrationFlags) cancelling(ctx context.Context, store *meta.Store, id uint64) error {
+	if !f.json {
+		fmt.Fprintf(f.cmd.OutOrStdout(), "Migration %d is being cancelled.\n", id)
+		return nil
+	}
+	s, err := store.Read(ctx)
+	if err != nil {
+		return err
+	}
+	m, _ := migrationIn(s, id)
+	return printJSON(f.cmd, migrationReport{MigrationStatus: m})
 }

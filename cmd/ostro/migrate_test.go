@@ -193,6 +193,35 @@ func TestAMigrationIsShownFromItsWishToItsEnd(t *testing.T) {
 	}
 }
 
+func TestWhatALateMigrationCopiesCanBeMovedOnAfterIt(t *testing.T) {
+	p := newPaperCluster(t, "", "a", "b", "c")
+	_, err := p.ostro(t, "migrate --from a --to b --slots 0-99 --ownership late --detach")
+	must(t, err)
+	_, err = p.nodes["b"].Copy(t.Context(), 1)
+	must(t, err)
+	if out, err := p.ostro(t, "migrate --from b --to c --slots 50 --detach"); err != nil || !strings.Contains(out, "Migration 2 is wanted: slot 50 from b to c") {
+		t.Fatalf("%q, %v", out, err)
+	}
+}
+
+func TestACancellationThatNobodyWaitsForIsToldAsAsked(t *testing.T) {
+	p := newPaperCluster(t, "", "a", "b")
+	for range 2 {
+		_, err := p.ostro(t, "migrate --from a --to b --slots 0-99 --detach")
+		must(t, err)
+	}
+	if out, err := p.ostro(t, "migrate cancel 1 --detach"); err != nil || out != "Migration 1 is being cancelled.\n" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	out, err := p.ostro(t, "migrate cancel 2 --detach --json")
+	must(t, err)
+	var m server.MigrationStatus
+	must(t, json.Unmarshal([]byte(out), &m))
+	if m.ID != 2 || m.Stage != meta.Cancelled {
+		t.Fatalf("%s", out)
+	}
+}
+
 // slowNode has metrics that say that replies took a millisecond and, from when slow is set, ten.
 func slowNode(t *testing.T, slow *atomic.Bool) string {
 	var asked, late atomic.Int64
