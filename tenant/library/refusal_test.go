@@ -135,14 +135,14 @@ func TestADumpHoldsWhatWasInstalledAndNothingElseIsTakenForOne(t *testing.T) {
 	for i := range dump {
 		bad := append([]byte(nil), dump...)
 		bad[i] ^= 1
-		if _, err := Undump(bad); err == nil {
+		if _, err := s.Undump(bad); err == nil {
 			t.Fatalf("with byte %d changed it is taken", i)
 		}
-		if _, err := Undump(dump[:i]); err == nil {
+		if _, err := s.Undump(dump[:i]); err == nil {
 			t.Fatalf("its first %d bytes are taken", i)
 		}
 	}
-	read, err := Undump(dump)
+	read, err := s.Undump(dump)
 	must(t, err)
 	other := l.shelf(70000, "anna")
 	install(t, other, "c", librarytest.Module("three", "h"))
@@ -156,6 +156,20 @@ func TestADumpHoldsWhatWasInstalledAndNothingElseIsTakenForOne(t *testing.T) {
 	mustCall(t, other, "g", "two")
 	if other.Find([]byte("h")) != nil {
 		t.Error("what was flushed is there")
+	}
+}
+
+func TestADumpHasNoMoreModulesThanATenantCanHave(t *testing.T) {
+	l := openLibrary(t, "", func(o *Options) { o.Limits.Modules = 2 })
+	s := l.Shelf(nil)
+	empty := func(n int) []byte { return Dump(make([]Package, n)) }
+	read, err := s.Undump(empty(2))
+	must(t, err)
+	if len(read) != 2 {
+		t.Errorf("%d modules are read of 2", len(read))
+	}
+	if _, err := s.Undump(empty(3)); err == nil || !strings.Contains(err.Error(), "more than the 2 modules") {
+		t.Errorf("three modules where there can be two: %v", err)
 	}
 }
 
