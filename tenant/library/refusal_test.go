@@ -124,6 +124,34 @@ func TestOnAFullDiskAnInstallationFailsWholeAndFunctionsGoOn(t *testing.T) {
 	}
 }
 
+func TestWhatATenantHasNoRoomForIsRefusedBeforeItIsCompiled(t *testing.T) {
+	l := openLibrary(t, "", func(o *Options) {
+		o.Limits = DefaultLimits()
+		o.Limits.Modules = 2
+		o.Limits.CodeBytes = 2000
+	})
+	s := l.Shelf(nil)
+	install(t, s, "m", librarytest.Module("one", "f"))
+	none := func(name string, bytes int) Package { return Package{name, make([]byte, bytes)} } // The compiler would refuse it.
+	for what, c := range map[string]struct {
+		packages []Package
+		mode     Mode
+		says     string
+	}{
+		"too many bytes":    {[]Package{none("a", 2000)}, Append, "a tenant can have 2000"},
+		"too many modules":  {[]Package{none("a", 1), none("b", 1)}, Append, "2 modules are installed"},
+		"one that is there": {[]Package{none("m", 1)}, Append, "already"},
+		"a bad name behind": {[]Package{none("a", 1), none("?", 1)}, Append, "no name"},
+		"room for it":       {[]Package{none("m", 1)}, Replace, "refused"},
+		"room for both":     {[]Package{none("a", 1), none("b", 1)}, Flush, "refused"},
+	} {
+		if _, err := s.InstallAll(t.Context(), c.packages, c.mode); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	mustCall(t, s, "f", "one")
+}
+
 func TestADumpHoldsWhatWasInstalledAndNothingElseIsTakenForOne(t *testing.T) {
 	l := openLibrary(t, "", nil)
 	s := l.Shelf(nil)
