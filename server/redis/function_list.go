@@ -283,7 +283,7 @@ func functionRestore(c *call) verdict {
 		}
 	}
 	_, over, err := c.working(func(ctx context.Context) (any, error) {
-		packages, err := library.Undump(dump)
+		packages, err := s.Undump(dump)
 		if err != nil {
 			return nil, err
 		}

@@ -40,8 +40,8 @@ var ErrNoDump = errors.New("payload version or checksum are wrong: it is not wha
 // Dumped tells by its first bytes that something may be a dump.
 func Dumped(b []byte) bool { return bytes.HasPrefix(b, []byte(dumpMagic)) }
 
-// Undump reads modules. They lie in b. It looks at all bytes, and takes its time for many.
-func Undump(b []byte) ([]Package, error) {
+// Undump reads modules, no more than a tenant can have. They lie in b. It looks at all bytes, and takes its time for many.
+func (s *Shelf) Undump(b []byte) ([]Package, error) {
 	end := len(b) - sha256.Size
 	if end < len(dumpMagic) || !Dumped(b) || sha256.Sum256(b[:end]) != [sha256.Size]byte(b[end:]) {
 		return nil, ErrNoDump
@@ -62,6 +62,10 @@ func Undump(b []byte) ([]Package, error) {
 		p := Package{Name: string(next()), Code: next()}
 		if p.Code == nil {
 			return nil, ErrNoDump
+		}
+		// An empty one has two bytes in b, and takes a hundred times that from here on.
+		if len(all) == s.lib.opts.Limits.Modules {
+			return nil, fmt.Errorf("the payload has more than the %d modules that a tenant can have", len(all))
 		}
 		all = append(all, p)
 	}

@@ -67,6 +67,9 @@ const (
 
 // InstallAll installs modules all at one moment, or none.
 func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) ([]Entry, error) {
+	if err := s.admit(ctx, packages, mode); err != nil {
+		return nil, err
+	}
 	code := map[Sum][]byte{}
 	entries, warms := make([]Entry, len(packages)), make([]*warm, len(packages))
 	defer func() { s.adopt(entries, warms) }()
@@ -77,18 +80,7 @@ func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) (
 		}
 		code[entries[i].Sum] = p.Code
 	}
-	page, err := s.lib.opts.Book.Edit(ctx, s.owner, code, func(page *Page) error {
-		page.Tenant = s.tenant
-		if mode == Flush {
-			page.Modules = nil
-		}
-		for i := range entries {
-			if err := page.put(&entries[i], mode != Append); err != nil {
-				return err
-			}
-		}
-		return page.within(&s.lib.opts.Limits)
-	})
+	page, err := s.lib.opts.Book.Edit(ctx, s.owner, code, func(page *Page) error { return s.amend(page, entries, mode) })
 	if err != nil {
 		return nil, err
 	}
@@ -96,13 +88,51 @@ func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) (
 	return entries, nil
 }
 
+// errAdmitted ends an edit that was only asked whether it could be.
+var errAdmitted = errors.New("it could be installed")
+
+// admit refuses what the tenant has no room for, or has already, before it is compiled: who is refused takes little of what
+// others wait for. It is asked again when the modules are there, with the names of their functions.
+func (s *Shelf) admit(ctx context.Context, packages []Package, mode Mode) error {
+	for _, p := range packages {
+		if err := CheckName(p.Name); err != nil {
+			return err
+		}
+	}
+	_, err := s.lib.opts.Book.Edit(ctx, s.owner, nil, func(page *Page) error {
+		entries := make([]Entry, len(packages))
+		for i, p := range packages {
+			entries[i] = Entry{Name: p.Name, Bytes: int64(len(p.Code))}
+		}
+		if err := s.amend(page, entries, mode); err != nil {
+			return err
+		}
+		return errAdmitted
+	})
+	if errors.Is(err, errAdmitted) {
+		return nil
+	}
+	return err
+}
+
+// amend makes a page what it is with further entries, or tells why it cannot be.
+func (s *Shelf) amend(page *Page, entries []Entry, mode Mode) error {
+	page.Tenant = s.tenant
+	if mode == Flush {
+		page.Modules = nil
+	}
+	for i := range entries {
+		if err := page.put(&entries[i], mode != Append); err != nil {
+			return err
+		}
+	}
+	return page.within(&s.lib.opts.Limits)
+}
+
 // check compiles a module, and tells what there is to know about it. A tenant has one compiled at a time, and all
 // together no more than there are compilers, and as many large ones: who installs much, or what is hard to compile, waits
 // for others, and others for one of its modules at most, no longer than compilePatience.
 func (s *Shelf) check(ctx context.Context, p Package) (Entry, *warm, error) {
-	if err := CheckName(p.Name); err != nil {
-		return Entry{}, nil, err
-	}
 	w, err := s.compileInTurn(ctx, p.Code)
 	if err != nil {
 		return Entry{}, nil, err

@@ -124,6 +124,34 @@ func TestOnAFullDiskAnInstallationFailsWholeAndFunctionsGoOn(t *testing.T) {
 	}
 }
 
+func TestWhatATenantHasNoRoomForIsRefusedBeforeItIsCompiled(t *testing.T) {
+	l := openLibrary(t, "", func(o *Options) {
+		o.Limits = DefaultLimits()
+		o.Limits.Modules = 2
+		o.Limits.CodeBytes = 2000
+	})
+	s := l.Shelf(nil)
+	install(t, s, "m", librarytest.Module("one", "f"))
+	none := func(name string, bytes int) Package { return Package{name, make([]byte, bytes)} } // The compiler would refuse it.
+	for what, c := range map[string]struct {
+		packages []Package
+		mode     Mode
+		says     string
+	}{
+		"too many bytes":    {[]Package{none("a", 2000)}, Append, "a tenant can have 2000"},
+		"too many modules":  {[]Package{none("a", 1), none("b", 1)}, Append, "2 modules are installed"},
+		"one that is there": {[]Package{none("m", 1)}, Append, "already"},
+		"a bad name behind": {[]Package{none("a", 1), none("?", 1)}, Append, "no name"},
+		"room for it":       {[]Package{none("m", 1)}, Replace, "refused"},
+		"room for both":     {[]Package{none("a", 1), none("b", 1)}, Flush, "refused"},
+	} {
+		if _, err := s.InstallAll(t.Context(), c.packages, c.mode); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	mustCall(t, s, "f", "one")
+}
+
 func TestADumpHoldsWhatWasInstalledAndNothingElseIsTakenForOne(t *testing.T) {
 	l := openLibrary(t, "", nil)
 	s := l.Shelf(nil)
@@ -135,14 +163,14 @@ func TestADumpHoldsWhatWasInstalledAndNothingElseIsTakenForOne(t *testing.T) {
 	for i := range dump {
 		bad := append([]byte(nil), dump...)
 		bad[i] ^= 1
-		if _, err := Undump(bad); err == nil {
+		if _, err := s.Undump(bad); err == nil {
 			t.Fatalf("with byte %d changed it is taken", i)
 		}
-		if _, err := Undump(dump[:i]); err == nil {
+		if _, err := s.Undump(dump[:i]); err == nil {
 			t.Fatalf("its first %d bytes are taken", i)
 		}
 	}
-	read, err := Undump(dump)
+	read, err := s.Undump(dump)
 	must(t, err)
 	other := l.shelf(70000, "anna")
 	install(t, other, "c", librarytest.Module("three", "h"))
@@ -156,6 +184,20 @@ func TestADumpHoldsWhatWasInstalledAndNothingElseIsTakenForOne(t *testing.T) {
 	mustCall(t, other, "g", "two")
 	if other.Find([]byte("h")) != nil {
 		t.Error("what was flushed is there")
+	}
+}
+
+func TestADumpHasNoMoreModulesThanATenantCanHave(t *testing.T) {
+	l := openLibrary(t, "", func(o *Options) { o.Limits.Modules = 2 })
+	s := l.Shelf(nil)
+	empty := func(n int) []byte { return Dump(make([]Package, n)) }
+	read, err := s.Undump(empty(2))
+	must(t, err)
+	if len(read) != 2 {
+		t.Errorf("%d modules are read of 2", len(read))
+	}
+	if _, err := s.Undump(empty(3)); err == nil || !strings.Contains(err.Error(), "more than the 2 modules") {
+		t.Errorf("three modules where there can be two: %v", err)
 	}
 }
 
