@@ -45,6 +45,8 @@ type shadowfaxFlags struct {
 	after    time.Duration
 	budget   float64
 	cold     []string
+
+	unrecorded bool
 }
 
 var shadowParts = parts[*shadow]{
@@ -68,6 +70,8 @@ ownership   a node of a cluster owns 1 to 2,048 ranges; batches are accepted by 
 memory      one server with memory for a part of the data: throughput and how much is answered from memory.
 scaleout    one node owns all keys; a tenth moves to an idle one under load: with all data in memory, and with a memory budget
             by each way to move cold records. Throughput, requests that wait at the target, time until it carries its share.
+            Clients are as they are by default: nodes keep the result of a write until they have it, and it moves, too.
+            Without that (--unrecorded) a write costs less, as in the other parts.
 compaction  after a move by indirection: how many records the target still needs the source's log for, over time, and what it
             costs clients that they follow.
 
@@ -101,6 +105,7 @@ Every part starts its own servers, and ends them.`,
 	fl.DurationVar(&f.calm, "calm", 2*time.Second, "load before a move")
 	fl.DurationVar(&f.after, "after", 2*time.Second, "load after it")
 	fl.Float64Var(&f.budget, "budget", 0.25, "share of the data that memory has room for in scaleout and compaction")
+	fl.BoolVar(&f.unrecorded, "unrecorded", false, "writes without an identity in scaleout and compaction: nodes keep no results of them")
 	fl.StringSliceVar(&f.cold, "cold", knownCold, "ways to move cold records: "+strings.Join(knownCold, ", "))
 	return cmd
 }

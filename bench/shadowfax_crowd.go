@@ -24,12 +24,12 @@ type crowd struct {
 	trail []roamPoint // in order, once run has ended
 }
 
-func newCrowd(ctx context.Context, on *cluster, mine estate, clients, value int) (*crowd, error) {
+func newCrowd(ctx context.Context, on *cluster, mine estate, clients int, o client.Options) (*crowd, error) {
 	var seeds []string
 	for _, n := range on.Nodes {
 		seeds = append(seeds, n.Native)
 	}
-	c, err := client.Dial(ctx, "ostro://"+strings.Join(seeds, ","), client.Options{Unrecorded: true})
+	c, err := client.Dial(ctx, "ostro://"+strings.Join(seeds, ","), o)
 	if err != nil {
 		return nil, err
 	}

@@ -87,3 +87,12 @@ func TestAShareIsCarriedWhenTwoLooksSaySo(t *testing.T) {
 		}
 	}
 }
+
+func TestTheReportTellsWhetherResultsOfWritesWereKept(t *testing.T) {
+	for want, recorded := range map[string]bool{"clients are as by default": true, "--unrecorded": false} {
+		o := shadowOutcome{Scaleout: []scaleout{{Case: "in memory", Recorded: recorded}}}
+		if notes := strings.Join(o.notes(), "\n"); !strings.Contains(notes, want) {
+			t.Errorf("recorded %t: %q is not among the notes:\n%s", recorded, want, notes)
+		}
+	}
+}

@@ -179,7 +179,10 @@ func compactionTable(s scaleout) table {
 var paperTook = map[string]string{"in memory": "17 s", "budget, indirect": "32 s", "budget, scan": "180 s"}
 
 func (o *shadowOutcome) notes() []string {
-	notes := []string{"servers, etcd and clients share the cores; writes have no identity (Unrecorded)"}
+	notes := []string{"servers, etcd and clients share the cores"}
+	if len(o.Sessions)+len(o.Ownership)+len(o.Memory) > 0 {
+		notes = append(notes, "sessions, ownership and memory: writes have no identity, nodes keep no results of them")
+	}
 	if len(o.Sessions) > 0 {
 		notes = append(notes, "sessions, the paper: 130 Mops/s on 64 threads, saturated by batches of 32 KB (median 1.3 ms), over RDMA of 1 KB (40 µs)")
 	}
@@ -195,7 +198,15 @@ func (o *shadowOutcome) notes() []string {
 		notes = append(notes,
 			"scale-out: took is until the target carries all load, released until nobody needs the source's log for it, carried until nine tenths of its share begin to be executed at the target, by looks a tenth of a second apart",
 			"scale-out, the paper: throughput falls by a fifth at most meanwhile and is 10% higher afterwards, which needs a second machine; the last waiting operation ends after 100 s",
-			"scale-out: every record was read back at the end")
+			"scale-out: every record was read back at the end", o.identityNote())
 	}
 	return notes
+}
+
+// identityNote tells how writes were sent in scaleout and compaction: in both alike.
+func (o *shadowOutcome) identityNote() string {
+	if slices.ContainsFunc(slices.Concat(o.Scaleout, o.Compaction), func(s scaleout) bool { return !s.Recorded }) {
+		return "scale-out: writes have no identity (--unrecorded), nodes keep no results of them"
+	}
+	return "scale-out: clients are as by default; nodes keep the results of writes so that none runs twice, and these move, too"
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
 )
@@ -14,6 +15,7 @@ import (
 // scaleout is one move of a part of the hash space to an idle node.
 type scaleout struct {
 	Case        string        `json:"case"`
+	Recorded    bool          `json:"recorded"`     // the nodes kept the results of writes, as they do for clients as they are
 	BudgetBytes int64         `json:"budget_bytes"` // memory of each node; 0: enough
 	Moved       uint64        `json:"records_moved"`
 	Cold        int64         `json:"records_that_follow"` // of which the target had word only when it was served
@@ -77,7 +79,7 @@ func (x *shadow) measureCompaction(ctx context.Context) error {
 // scaleOut is one case. With release it goes on until nobody needs the source's log.
 func (x *shadow) scaleOut(ctx context.Context, c scaleoutCase, release bool) (s scaleout, err error) {
 	x.p.begin("start a cluster: %s", c.name)
-	s = scaleout{Case: c.name}
+	s = scaleout{Case: c.name, Recorded: !x.f.unrecorded}
 	var settings []string
 	if c.share < 1 {
 		s.BudgetBytes = x.f.shadowBudget(c.share)
@@ -106,7 +108,7 @@ func (x *shadow) scaleOut(ctx context.Context, c scaleoutCase, release bool) (s 
 
 // scaleUnderLoad has clients work before, during and after the move.
 func (x *shadow) scaleUnderLoad(ctx context.Context, pair *shadowCluster, mine estate, c scaleoutCase, release bool, s *scaleout) error {
-	crowd, err := newCrowd(ctx, pair.cluster, mine, x.f.clients, x.f.value)
+	crowd, err := newCrowd(ctx, pair.cluster, mine, x.f.clients, client.Options{Unrecorded: x.f.unrecorded})
 	if err != nil {
 		return err
 	}
