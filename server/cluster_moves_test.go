@@ -198,6 +198,29 @@ func TestWhatStillArrivesMovesOn(t *testing.T) {
 	w.check(c, 0, 1300)
 }
 
+// What is to move on to where it came from waits for the end of its return, and the return not for it.
+func TestWhatIsAskedToMoveBackCanBeReturned(t *testing.T) {
+	w := halting(t, "n1", "n2", "n3")
+	c := w.client("n1", "n2", "n3")
+	w.write(c, 0, 500)
+	share := half(w.cache.Snapshot(), "n1")
+	w.haltAt(migrate.Pulled)
+	there := w.migrate("n1", "n2", share, meta.MigrationOptions{})
+	w.halted(there.ID, migrate.Pulled)
+	back := w.migrate("n2", "n1", share, meta.MigrationOptions{})
+	w.await("the way back is queued", func(s *meta.Snapshot) bool { return s.Moves[back.ID].Stage == "queued" })
+	w.must(w.meta.CancelMigration(patient(t), there.ID))
+	w.goOn()
+	if there = w.ended(there.ID); there.Stage != meta.Cancelled {
+		t.Fatalf("the way there ended as %s: %s", there.Stage, there.Why)
+	}
+	if back = w.ended(back.ID); back.Stage != meta.Failed || !strings.Contains(back.Why, "n2 does not own") {
+		t.Fatalf("the way back ended as %s: %s", back.Stage, back.Why)
+	}
+	w.write(c, 500, 600)
+	w.check(c, 0, 600)
+}
+
 // Others are cancelled when all was pulled, while cold records follow, and in the midst of a copy.
 func TestAMigrationCanBeCancelledAtEveryStep(t *testing.T) {
 	w := halting(t, "n1", "n2", "n3")

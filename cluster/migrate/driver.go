@@ -129,7 +129,9 @@ func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 // Adopt is for who replays the log of a source that died: it returns when nothing of the ranges is imported by a
 // migration any more, and all that was is as safe as any write. The source's log is not needed for it then.
 func (d *Driver) Adopt(ctx context.Context, ranges view.Ranges) error {
-	some, err := d.quiet(ctx, ranges, func(*move) bool { return true })
+	// One that is only wanted has imported nothing, and begins after what is replayed here was: to wait for it would be for ever.
+	s := d.o.Cache.Snapshot()
+	some, err := d.quiet(ctx, ranges, func(m *move) bool { return s.Migrations[m.id].Stage != meta.Wanted })
 	if err != nil {
 		return err
 	}
