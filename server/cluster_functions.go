@@ -86,18 +86,18 @@ func (b *functionBook) editOnce(ctx context.Context, o library.Owner, code map[l
 	if err := edit(&next); err != nil {
 		return was, false, err
 	}
-	uses, text := named(usesOf(was.Modules, next.Modules)), textOfPage(&next)
+	draft := meta.Draft{Text: textOfPage(&next), Uses: named(usesOf(was.Modules, next.Modules)), Holds: next.Bytes()}
 	if len(code) > 0 && !*brought {
 		blobs := map[string][]byte{}
 		for sum, bytes := range code {
 			blobs[sum.String()] = bytes
 		}
-		if err := b.archive.Bring(ctx, payerOf(o), len(text), uses, blobs); err != nil {
+		if err := b.archive.Bring(ctx, payerOf(o), leaf, draft, blobs); err != nil {
 			return was, false, err
 		}
 		*brought = true // It stays so while others are faster: nobody pays twice.
 	}
-	leaf, done, err = b.archive.Write(ctx, leaf, text, uses)
+	leaf, done, err = b.archive.Write(ctx, leaf, draft)
 	next.Revision = leaf.Revision
 	return next, done, err
 }

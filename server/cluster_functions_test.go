@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server"
@@ -115,4 +116,37 @@ func TestFunctionsInstalledAtOneNodeAreThereAtAll(t *testing.T) {
 	if err != nil || len(leaves) != 0 {
 		t.Errorf("pages of nobody: %+v, %v", leaves, err)
 	}
+}
+
+// setCodeBytes has etcd say how much code the cluster has.
+func (w *world) setCodeBytes(n int) {
+	w.t.Helper()
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd().Addr()}})
+	w.must(err)
+	defer c.Close()
+	key := "/ostro/" + w.url[strings.LastIndex(w.url, "/")+1:] + "/~functions/total"
+	_, err = c.Put(patient(w.t), key, fmt.Sprint(n))
+	w.must(err)
+}
+
+func TestWhoHasLittleCodeCanInstallSomeWhenOthersHaveNearlyAllThatAClusterKeeps(t *testing.T) {
+	w := newWorld(t)
+	w.password = "operator"
+	w.start("a", "b", "c")
+	ctx := patient(t)
+	w.must(w.login("a", "", "operator").Do(ctx, "tenant", "create", "anna", "password", "anna").Err())
+	w.setCodeBytes(512<<20 - 64<<10) // The next one has 4 KiB.
+	anna := w.login("a", "anna", "anna")
+	refused := func(name, help string) {
+		t.Helper()
+		err := anna.FunctionLoad(ctx, loadable(name, strings.Repeat(name, 3000), name)).Err()
+		if err == nil || !strings.Contains(err.Error(), help) {
+			t.Errorf("want an error that says %q, got %v", help, err)
+		}
+	}
+	refused("xx", "install less, or ask the operator to make room")
+	w.must(anna.FunctionLoad(ctx, loadable("small", strings.Repeat("x", 2000), "small")).Err())
+	refused("y", "delete some of yours, or install less")
+	w.must(anna.FunctionDelete(ctx, "small").Err())
+	w.must(anna.FunctionLoad(ctx, loadable("y", strings.Repeat("y", 3000), "y")).Err())
 }

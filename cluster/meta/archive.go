@@ -35,6 +35,10 @@ const (
 	pieceBytes = 512 << 10
 	// archiveBytes is what all blobs together may have: etcd keeps everything in memory maps and a file of limited size.
 	archiveBytes = 512 << 20
+	// spareBytes is the last part of that, for the many who have little: nobody has more in it than one of spareShares of
+	// what others leave, 8 MiB at first. So a few who bring all they may do not keep the next one out.
+	spareBytes  = archiveBytes / 4
+	spareShares = 16
 	// archiveChanges is how many comparisons one change may need; etcd takes 128.
 	archiveChanges = 100
 )
@@ -123,20 +127,24 @@ func (a *Archive) followOnce(ctx context.Context, take func([]Leaf, int64)) {
 	}
 }
 
-// ErrArchiveFull is a blob for which there is no room.
-var ErrArchiveFull = errors.New("the cluster keeps no more than " + strconv.Itoa(archiveBytes>>20) + " MB of code: delete some")
+// Draft is what a page is to be.
+type Draft struct {
+	Text  []byte         // nil: it ends
+	Uses  map[string]int // how many times more, or less, it uses blobs
+	Holds int64          // bytes of all blobs that it uses then
+}
 
-// Write makes a page text, or with nil ends it, and changes how often it uses blobs, all or nothing: done is false if
-// somebody was faster, or if a blob that is used now is not there.
-func (a *Archive) Write(ctx context.Context, was Leaf, text []byte, uses map[string]int) (now Leaf, done bool, err error) {
-	c := change{a: a}
+// Write makes a page what its draft says, and changes how often it uses blobs, all or nothing: done is false if somebody
+// was faster, or if a blob that is used now is not there.
+func (a *Archive) Write(ctx context.Context, was Leaf, d Draft) (now Leaf, done bool, err error) {
+	c := change{a: a, holds: d.Holds, first: was.Text == nil}
 	key := a.prefix + archivePage + was.Name
-	op := clientv3.OpPut(key, string(text))
-	if text == nil {
+	op := clientv3.OpPut(key, string(d.Text))
+	if d.Text == nil {
 		op = clientv3.OpDelete(key)
 	}
 	c.replace(key, modRevision(was), op)
-	for blob, n := range uses {
+	for blob, n := range d.Uses {
 		if err := c.use(ctx, blob, n); err != nil {
 			return was, false, err
 		}
@@ -151,7 +159,7 @@ func (a *Archive) Write(ctx context.Context, was Leaf, text []byte, uses map[str
 	if err != nil {
 		return was, false, fmt.Errorf("write %s to etcd: %w", key, err)
 	}
-	return Leaf{was.Name, text, revision}, done, nil
+	return Leaf{was.Name, d.Text, revision}, done, nil
 }
 
 // modRevision is what etcd says of a page's last change: nothing if it is gone.
@@ -168,6 +176,8 @@ type change struct {
 	ifs   []clientv3.Cmp
 	ops   []clientv3.Op
 	grows int64 // bytes of all blobs together
+	holds int64 // bytes of the page's blobs, after it
+	first bool  // there is no page yet
 }
 
 func (c *change) replace(key string, revision int64, op clientv3.Op) {
@@ -222,9 +232,37 @@ func (c *change) account(ctx context.Context) error {
 			return fmt.Errorf("%s in etcd makes no sense: %w", key, err)
 		}
 	}
-	if total += c.grows; total > archiveBytes && c.grows > 0 {
-		return ErrArchiveFull
+	total += c.grows
+	if most := mostBeside(total - c.holds); c.grows > 0 && c.holds > most {
+		return &FullError{Holds: c.holds, Most: most, First: c.first}
 	}
 	c.replace(key, revision, clientv3.OpPut(key, strconv.FormatInt(total, 10)))
 	return nil
 }
+
+// mostBeside is how much a page may hold beside what others do: all up to where the spare part begins, or else a share of what
+// they leave.
+func mostBeside(others int64) int64 {
+	left := archiveBytes - others
+	return max(left-spareBytes, left/spareShares, 0)
+}
+
+// ErrArchiveFull is a blob for which there is no room.
+var ErrArchiveFull = errors.New("the cluster has little room left for code")
+
+// FullError is an ErrArchiveFull that says how much there is room for.
+type FullError struct {
+	Holds, Most int64 // bytes of all that the page would use, and may
+	First       bool  // it uses none yet
+}
+
+func (e *FullError) Error() string {
+	help := "delete some of yours, or install less"
+	if e.First {
+		help = "install less, or ask the operator to make room"
+	}
+	return fmt.Sprintf("%v (%d MiB in all, the last %d for those who have little): your modules would have %d bytes together, and can have %d: %s",
+		ErrArchiveFull, archiveBytes>>20, spareBytes>>20, e.Holds, e.Most, help)
+}
+
+func (e *FullError) Unwrap() error { return ErrArchiveFull }

@@ -43,19 +43,20 @@ func piecesOf(bytes int) int { return max((bytes+pieceBytes-1)/pieceBytes, 1) }
 const editBytes = 4 << 10
 
 // Bring brings the blobs that a Write is going to use, which must follow, unless a limit says no: all limits are asked
-// before the first piece is there. page is how long the page will be; the payer pays for its end, too.
-func (a *Archive) Bring(ctx context.Context, p Payer, page int, uses map[string]int, blobs map[string][]byte) error {
-	fresh, grows, err := a.fresh(ctx, uses, blobs)
+// before the first piece is there. The payer pays for the page, and for its end.
+func (a *Archive) Bring(ctx context.Context, p Payer, was Leaf, d Draft, blobs map[string][]byte) error {
+	fresh, grows, err := a.fresh(ctx, d.Uses, blobs)
 	if err != nil {
 		return err
 	}
-	if err := a.fits(ctx, grows); err != nil {
+	asked := change{a: a, grows: grows, holds: d.Holds, first: was.Text == nil}
+	if err := asked.account(ctx); err != nil {
 		return err
 	}
 	if err := a.s.room(ctx); err != nil {
 		return err
 	}
-	bytes := int64(2*page + editBytes)
+	bytes := int64(2*len(d.Text) + editBytes)
 	for _, blob := range fresh {
 		bytes += int64(len(blobs[blob]))
 	}
@@ -87,12 +88,6 @@ func (a *Archive) fresh(ctx context.Context, uses map[string]int, blobs map[stri
 		}
 	}
 	return fresh, grows, nil
-}
-
-// fits tells whether all blobs may grow so much.
-func (a *Archive) fits(ctx context.Context, grows int64) error {
-	c := change{a: a, grows: grows}
-	return c.account(ctx)
 }
 
 // PutBlob brings a blob's pieces, unless it is used already. Write must follow.

@@ -26,7 +26,7 @@ func rewrite(ctx context.Context, a *Archive, name, text string, blobs map[strin
 		if text != "" {
 			b = []byte(text)
 		}
-		if now, done, err := a.Write(ctx, was, b, uses); done || err != nil {
+		if now, done, err := a.Write(ctx, was, Draft{Text: b, Uses: uses}); done || err != nil {
 			return now, err
 		}
 	}
@@ -117,7 +117,7 @@ func TestPiecesThatNobodyCameToUseAreSwept(t *testing.T) {
 	check(t, a.Sweep(ctx))
 	was, err := a.Page(ctx, "q")
 	check(t, err)
-	if _, done, err := a.Write(ctx, was, []byte("two"), map[string]int{"late": 1}); err == nil && done {
+	if _, done, err := a.Write(ctx, was, Draft{Text: []byte("two"), Uses: map[string]int{"late": 1}}); err == nil && done {
 		t.Error("a page uses what is not there")
 	}
 	edited(t, a, "q", "two", map[string][]byte{"late": []byte("l")}, map[string]int{"late": 1})

@@ -69,23 +69,32 @@ func TestManyWhoBringMuchKeepNobodyOutWhoBringsLittle(t *testing.T) {
 	wantError(t, err, "the operator may bring 64 MiB to the cluster at once, and 256 KiB a second from then on; try again in 16 s")
 }
 
+// bring brings blobs for a page that has no others.
+func bring(ctx context.Context, a *Archive, p Payer, uses map[string]int, blobs map[string][]byte) error {
+	d := Draft{Text: make([]byte, 10), Uses: uses}
+	for _, b := range blobs {
+		d.Holds += int64(len(b))
+	}
+	return a.Bring(ctx, p, Leaf{Name: "p"}, d, blobs)
+}
+
 func TestNothingIsBroughtThatALimitRefuses(t *testing.T) {
 	s := open(t)
 	a := s.Archive("things")
 	ctx := patience(t)
 	poor := Payer{Name: "poor", Pace: Pace{Burst: 1 << 20, Rate: 1}}
 	blobs, uses := map[string][]byte{"x": make([]byte, 600<<10)}, map[string]int{"x": 1}
-	ok(t, a.Bring(ctx, poor, 10, uses, blobs))
+	ok(t, bring(ctx, a, poor, uses, blobs))
 	var late *TooFastError
-	err := a.Bring(ctx, poor, 10, map[string]int{"y": 1}, map[string][]byte{"y": make([]byte, 600<<10)})
+	err := bring(ctx, a, poor, map[string]int{"y": 1}, map[string][]byte{"y": make([]byte, 600<<10)})
 	if !errors.As(err, &late) || has(t, a, "y") {
 		t.Errorf("beyond the pace: %v, is there: %v", err, has(t, a, "y"))
 	}
-	ok(t, a.Bring(ctx, rich, 10, map[string]int{"y": 1}, map[string][]byte{"y": make([]byte, 600<<10)}))
+	ok(t, bring(ctx, a, rich, map[string]int{"y": 1}, map[string][]byte{"y": make([]byte, 600<<10)}))
 
 	_, err = s.client.Put(ctx, a.prefix+archiveTotal, fmt.Sprint(archiveBytes))
 	ok(t, err)
-	err = a.Bring(ctx, rich, 10, map[string]int{"z": 1}, map[string][]byte{"z": {1}})
+	err = bring(ctx, a, rich, map[string]int{"z": 1}, map[string][]byte{"z": {1}})
 	if !errors.Is(err, ErrArchiveFull) || has(t, a, "z") {
 		t.Errorf("beyond what all may have: %v, is there: %v", err, has(t, a, "z"))
 	}
@@ -97,8 +106,57 @@ func TestAReplacementFitsAnArchiveThatIsFull(t *testing.T) {
 	edited(t, a, "p", "one", map[string][]byte{"x": []byte("xx")}, map[string]int{"x": 1})
 	_, err := s.client.Put(t.Context(), a.prefix+archiveTotal, fmt.Sprint(archiveBytes))
 	ok(t, err)
-	ok(t, a.Bring(t.Context(), rich, 3, map[string]int{"x": -1, "y": 1}, map[string][]byte{"y": []byte("yy")}))
+	ok(t, bring(t.Context(), a, rich, map[string]int{"x": -1, "y": 1}, map[string][]byte{"y": []byte("yy")}))
 	edited(t, a, "p", "two", nil, map[string]int{"x": -1, "y": 1})
+}
+
+func TestAFewWhoBringAllTheyMayLeaveRoomForManyOthers(t *testing.T) {
+	const tenantBytes = 64 << 20
+	var total int64
+	var had []int64
+	for range 100 {
+		had = append(had, min(mostBeside(total), tenantBytes))
+		total += had[len(had)-1]
+	}
+	for i, n := range had[:7] {
+		if full := n == tenantBytes; full != (i < 6) {
+			t.Errorf("tenant %d may have %d bytes", i, n)
+		}
+	}
+	if had[6] != 8<<20 || had[22] < 2<<20 {
+		t.Errorf("the seventh may have %d bytes, the 23rd %d", had[6], had[22])
+	}
+	if small := int64(10 << 10); mostBeside(total) < small || total+small > archiveBytes {
+		t.Errorf("after 100 who took all they may, %d bytes in all, the next one may have %d", total, mostBeside(total))
+	}
+}
+
+func TestTheLastQuarterIsForThoseWhoHaveLittle(t *testing.T) {
+	s := open(t)
+	a, ctx := s.Archive("things"), patience(t)
+	_, err := s.client.Put(ctx, a.prefix+archiveTotal, fmt.Sprint(archiveBytes-spareBytes/2))
+	ok(t, err)
+
+	uses, much := map[string]int{"x": 1}, map[string][]byte{"x": make([]byte, 5<<20)}
+	err = a.Bring(ctx, rich, Leaf{Name: "new"}, Draft{Text: []byte("one"), Uses: uses, Holds: 5 << 20}, much)
+	wantError(t, err, "(512 MiB in all, the last 128 for those who have little): your modules would have 5242880 bytes together, and can have 4194304: install less, or ask the operator to make room")
+	if !errors.Is(err, ErrArchiveFull) || has(t, a, "x") {
+		t.Errorf("more than a share: %v, is there: %v", err, has(t, a, "x"))
+	}
+
+	little := map[string][]byte{"x": make([]byte, 1<<20)}
+	old := edited(t, a, "old", "one", nil, nil)
+	large, small := Draft{Text: []byte("two"), Uses: uses, Holds: 61 << 20}, Draft{Text: []byte("two"), Uses: uses, Holds: 1 << 20}
+	err = a.Bring(ctx, rich, old, large, little)
+	wantError(t, err, "would have 63963136 bytes together, and can have 8126464: delete some of yours, or install less")
+
+	ok(t, a.Bring(ctx, rich, Leaf{Name: "new"}, small, little))
+	if _, done, err := a.Write(ctx, old, large); done || !errors.Is(err, ErrArchiveFull) {
+		t.Errorf("what others have brought is used by who has much: %v, %v", done, err)
+	}
+	if _, done, err := a.Write(ctx, Leaf{Name: "new"}, small); !done || err != nil {
+		t.Errorf("who has little is refused: %v, %v", done, err)
+	}
 }
 
 func TestBucketsThatAreFullAgainAreSwept(t *testing.T) {
@@ -153,7 +211,7 @@ func replaceBlob(ctx context.Context, a *Archive, was, next string, b []byte) er
 	if was != "" {
 		uses[was] = -1
 	}
-	if err := a.Bring(ctx, rich, 3, uses, map[string][]byte{next: b}); err != nil {
+	if err := bring(ctx, a, rich, uses, map[string][]byte{next: b}); err != nil {
 		return err
 	}
 	_, err := rewrite(ctx, a, "p", next, nil, uses)

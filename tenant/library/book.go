@@ -84,3 +84,12 @@ func CheckName(name string) error {
 
 // Names lists the modules in order.
 func (p *Page) Names() []string { return slices.Sorted(maps.Keys(p.Modules)) }
+
+// Bytes is how much code the modules have together.
+func (p *Page) Bytes() int64 {
+	var sum int64
+	for _, e := range p.Modules {
+		sum += e.Bytes
+	}
+	return sum
+}

@@ -233,10 +233,7 @@ func common(a, b []string) (both []string) {
 
 // within tells which limit the page exceeds.
 func (p *Page) within(l *Limits) error {
-	var sum int64
-	for _, e := range p.Modules {
-		sum += e.Bytes
-	}
+	sum := p.Bytes()
 	switch {
 	case len(p.Modules) > l.Modules:
 		return fmt.Errorf("%d modules are installed, and that is as many as a tenant can have: delete some", l.Modules)
