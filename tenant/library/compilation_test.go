@@ -204,3 +204,11 @@ func TestWhatNobodyWaitsForAnyMoreIsBuried(t *testing.T) {
 		t.Errorf("%d modules are ready, want one", len(l.warm.editions))
 	}
 }
+
+func TestManyCoresDoNotMeanManyCompilations(t *testing.T) {
+	for cores, most := range map[int]int{1: 8, 2: 8, 3: 8, 4: 12, 16: 12, 256: 12} {
+		if n := 4*compilersOf(cores) + overdueMost; n != most { // Two desks, two queues, and those that take too long.
+			t.Errorf("with %d cores %d modules are compiled at a time, want %d", cores, n, most)
+		}
+	}
+}

@@ -89,8 +89,13 @@ func (q *queue) close() {
 	q.filled.Broadcast()
 }
 
-// compilers is how many modules are compiled at a time.
-func compilers() int { return max(runtime.NumCPU()/2, 1) }
+// compilersMost bounds the memory of compilers on machines with many cores: a module that is made for that takes 410 MB.
+const compilersMost = 2
+
+// compilers is how many modules are compiled at a time at each of both desks, and of each of both queues.
+func compilers() int { return compilersOf(runtime.NumCPU()) }
+
+func compilersOf(cores int) int { return min(max(cores/2, 1), compilersMost) }
 
 // queueOf is where an edition waits to be compiled. What is compiled quietly stands still while the machine is busy: nobody
 // else waits behind it.
