@@ -294,6 +294,21 @@ func TestTheSpaceIsDealtOutOnceNoOtherNodeComes(t *testing.T) {
 	w.await("owners", settled)
 }
 
+func TestOfVeryManyNodesAsManyAreDealtTheSpaceAsOneStepTakes(t *testing.T) {
+	w := newWorld(t, lasting(meta.MaxFirst+1))
+	for i := range meta.MaxFirst { // They stand for nothing.
+		logs++
+		m, err := w.meta.Join(patience(t), meta.Node{ID: view.NodeID(fmt.Sprint("other", i)), Address: "nowhere", Log: logs, CapacityBytes: 2})
+		w.must(err)
+		t.Cleanup(func() { _ = m.Lease.Close(patience(t)) })
+	}
+	w.join("small")
+	s := w.await("owners", func(s *meta.Snapshot) bool { return !s.Map.IsZero() })
+	if got := len(s.Map.Owners()); got != meta.MaxFirst || len(s.Map.Ranges("small")) > 0 {
+		t.Fatalf("%d nodes own something, and the smallest %v", got, s.Map.Ranges("small"))
+	}
+}
+
 func TestADeadNodesKeysAreServedByOthers(t *testing.T) {
 	w := four(t)
 	log := w.cache.Snapshot().Nodes["n2"].Log

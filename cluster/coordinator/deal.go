@@ -10,7 +10,7 @@ import (
 )
 
 // deal gives the space to the first nodes of a cluster, once as many are there
-// as the settings want, or no other has come for a while.
+// as the settings want, or no other has come for a while. Of very many the largest get it.
 func (c *coordinator) deal(ctx context.Context, s *meta.Snapshot) error {
 	nodes := fit(s)
 	if names := fmt.Sprint(nodes); names != c.livingNodes {
@@ -23,10 +23,14 @@ func (c *coordinator) deal(ctx context.Context, s *meta.Snapshot) error {
 		c.again = true
 		return nil
 	}
-	if err := c.term.Begin(ctx, nodes...); err != nil {
+	first := nodes[:min(len(nodes), meta.MaxFirst)]
+	if err := c.term.Begin(ctx, first...); err != nil {
 		return err
 	}
-	c.Log.Info("the keys were dealt out", "nodes", len(nodes))
+	c.Log.Info("the keys were dealt out", "nodes", len(first))
+	if more := len(nodes) - len(first); more > 0 {
+		c.Log.Warn("some nodes own nothing yet, for there are very many: give each its share with `ostro cluster add`", "nodes", more)
+	}
 	_, err := c.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return !s.Map.IsZero() })
 	return err
 }

@@ -77,8 +77,15 @@ func (t *Term) Resign(ctx context.Context) error {
 	return nil
 }
 
+// MaxFirst is how many nodes the space is dealt out to: that is one step, each node has a condition in it, and etcd takes 128. Others
+// get their share by migrations.
+const MaxFirst = 120
+
 // Begin deals the whole space out to living nodes, if nobody owns anything yet.
 func (t *Term) Begin(ctx context.Context, nodes ...view.NodeID) error {
+	if n := len(nodes); n > MaxFirst {
+		return fmt.Errorf("the space is dealt out to %d nodes at most, not to %d: add the others later", MaxFirst, n)
+	}
 	return t.change(ctx, func(e *edit) error {
 		if !e.seen.Map.IsZero() {
 			return errors.New("the space is dealt out already: move ranges instead")

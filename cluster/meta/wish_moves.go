@@ -9,15 +9,31 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
-// Migrate asks for several migrations in one step, as one of them makes sense only with the others: to drain a node, say.
-// It asks for nothing if any of them was overtaken: a range has another owner by now, or is
-// in another migration.
+// askedAtOnce is how many migrations are asked for in one step: each has two conditions, and etcd takes 128 in one.
+const askedAtOnce = 60
+
+// Migrate asks for several migrations, as to drain a node: in one step, or if they are many in a few, one after the other.
+// A step asks for nothing, and none follows it, if any of its migrations was overtaken: a range has another owner by now, or is
+// in another migration. What was asked for before stands. So each must make sense without those behind it: whoever wants the rest, or
+// takes over from a coordinator that died between two steps, plans again for what is left.
 func (t *Term) Migrate(ctx context.Context, why string, moves ...view.Move) (asked int, err error) {
-	err = t.change(ctx, func(e *edit) error {
-		asked = 0
-		for _, move := range inParts(moves) {
+	for some := range slices.Chunk(inParts(moves), askedAtOnce) {
+		if err := t.migrate(ctx, why, some); err != nil {
+			return asked, err
+		}
+		asked += len(some)
+	}
+	return asked, nil
+}
+
+// migrate asks for a few in one step.
+func (t *Term) migrate(ctx context.Context, why string, moves []view.Move) error {
+	return t.change(ctx, func(e *edit) error {
+		last := e.seen.lastMigration
+		for _, move := range moves {
+			last++
 			m := Migration{
-				ID: e.seen.lastMigration + uint64(asked) + 1, Source: move.From, Target: move.To, Ranges: move.Ranges,
+				ID: last, Source: move.From, Target: move.To, Ranges: move.Ranges,
 				Options: MigrationOptions{Sample: true}, Stage: Wanted, Why: why, Requested: time.Now().UTC(),
 			}
 			if err := e.seen.timely(m); err != nil {
@@ -27,15 +43,10 @@ func (t *Term) Migrate(ctx context.Context, why string, moves ...view.Move) (ask
 			if err := e.put(keyMigration(m.ID), m); err != nil {
 				return err
 			}
-			asked++
-		}
-		if asked == 0 {
-			return nil
 		}
 		e.need(keyMap)
-		return e.put(keyMigrationCounter, e.seen.lastMigration+uint64(asked))
+		return e.put(keyMigrationCounter, last)
 	})
-	return asked, err
 }
 
 // inParts cuts moves of more ranges than one migration may have.

@@ -91,6 +91,11 @@ func (s *Source) changes(ctx context.Context, c *peer.Call) (any, []byte, error)
 	if err != nil {
 		return nil, nil, err
 	}
+	leave, err := shelf.enterFor(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer leave()
 	if err := shelf.sendChanges(ctx, c, keys); err != nil {
 		return nil, nil, err
 	}
@@ -98,10 +103,6 @@ func (s *Source) changes(ctx context.Context, c *peer.Call) (any, []byte, error)
 	if !ask.Last {
 		return end, nil, nil
 	}
-	if err := shelf.enter(); err != nil {
-		return nil, nil, err
-	}
-	defer shelf.leave()
 	end.Ceiling = shelf.store.Ceiling()
 	return end, nil, sendCompletions(ctx, c, shelf.store, m.Ranges)
 }

@@ -22,6 +22,9 @@ type Shelf struct {
 	// Pulls are quiet, and may be off their core with a lock: so what others wait for has other ones.
 	bulk, urgent readers
 
+	closing context.Context // is over when Close begins
+	hangUp  context.CancelFunc
+
 	mu     sync.RWMutex
 	read   []*loaded // cold segments that are pulled from, the last used last
 	users  sync.WaitGroup
@@ -41,7 +44,11 @@ func (s *Shelf) turn() func() {
 }
 
 // NewShelf makes a shelf of a store.
-func NewShelf(st *store.Store) *Shelf { return &Shelf{store: st, turns: make(chan struct{}, atOnce())} }
+func NewShelf(st *store.Store) *Shelf {
+	s := &Shelf{store: st, turns: make(chan struct{}, atOnce())}
+	s.closing, s.hangUp = context.WithCancel(context.Background())
+	return s
+}
 
 // atOnce is how many quiet goroutines of a node pull or replay at a time: the other processors are for clients, and
 // for what they wait for.
@@ -90,6 +97,19 @@ func (s *Shelf) enter() error {
 }
 
 func (s *Shelf) leave() { s.users.Done() }
+
+// enterFor is enter for a call that is answered in parts. Its target may not read them for a minute: it is hung up on when the shelf
+// closes. It asks again, as one does that was refused. The result is for leave.
+func (s *Shelf) enterFor(c *peer.Call) (leave func(), err error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(s.closing, c.HangUp)
+	return func() {
+		stop()
+		s.leave()
+	}, nil
+}
 
 // bytesOf estimates what the store has of some places.
 func (s *Shelf) bytesOf(ranges view.Ranges) int64 {
@@ -142,11 +162,12 @@ func (s *Shelf) giveBack(r *reader, to *readers) {
 	s.leave()
 }
 
-// Close waits until nobody reads any more.
+// Close waits until nobody reads any more. It waits for no target.
 func (s *Shelf) Close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
+	s.hangUp()
 	s.users.Wait()
 	for _, rs := range []*readers{&s.bulk, &s.urgent} {
 		for _, r := range rs.free {

@@ -77,10 +77,11 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := shelf.enter(); err != nil {
+	leave, err := shelf.enterFor(c)
+	if err != nil {
 		return nil, nil, err
 	}
-	defer shelf.leave()
+	defer leave()
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
 		return nil, nil, err
 	}
@@ -105,10 +106,11 @@ func (s *Source) sample(ctx context.Context, c *peer.Call) (any, []byte, error) 
 		if err != nil {
 			return err
 		}
-		if err := shelf.enter(); err != nil {
+		leave, err := shelf.enterFor(c)
+		if err != nil {
 			return err
 		}
-		defer shelf.leave()
+		defer leave()
 		var said sampled
 		said.Records, said.Bytes = shelf.store.Estimate(Ranges(ranges))
 		return c.Send(said, nil)

@@ -19,6 +19,12 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	if err := m.halt(ctx, BeforeTransfer); err != nil {
 		return yielding, err
 	}
+	switch err := m.begins(); {
+	case errors.Is(err, meta.ErrNotYet):
+		return queued, nil
+	case err != nil:
+		return m.giveUp(ctx, err)
+	}
 	if err := m.ready(ctx); err != nil {
 		return yielding, err
 	}
@@ -54,6 +60,16 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	m.want, gone = s.Migrations[m.id], true
 	m.log.Info("the source has yielded", "ceiling", y.Ceiling, "bytes", m.total.Load(), "took", time.Since(m.began).Round(time.Millisecond).String())
 	return opening, m.halt(ctx, Yielded)
+}
+
+// begins says why the migration cannot begin, or not yet, though it could when it left the queue: the source refuses it then, however
+// often it is asked. One that has begun goes on.
+func (m *move) begins() error {
+	s := m.o.Cache.Snapshot()
+	if now := s.Migrations[m.id]; now.Stage == meta.Wanted {
+		return s.Ready(now)
+	}
+	return nil
 }
 
 // ready makes what the arrival needs, so that clients need not wait for it between the source and this node, nor the first of

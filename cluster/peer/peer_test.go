@@ -274,6 +274,29 @@ func TestAStreamThatIsLeftEarlyHoldsNobodyUp(t *testing.T) {
 	await.True(t, "their handlers have found out", func() bool { return s.Metrics().Conns == 0 })
 }
 
+func TestAHandlerThatHangsUpWaitsForItsCallerNoLonger(t *testing.T) {
+	calls, ended := make(chan *peer.Call, 1), make(chan struct{})
+	s := listen(t, "127.0.0.1:0", func(s *peer.Server) {
+		s.Handle("endless", func(_ context.Context, c *peer.Call) (any, []byte, error) {
+			defer close(ended)
+			calls <- c
+			for {
+				if err := c.Send(nil, make([]byte, 1<<20)); err != nil {
+					return nil, nil, err
+				}
+			}
+		})
+	})
+	st := must(pool(t, s.addr()).Stream(ctx(t), "callee", "endless", nil))(t)
+	defer st.Close()
+	(<-calls).HangUp()
+	<-ended
+	for _, _, err := st.Next(nil); err == nil; { // What was on its way may come.
+		_, _, err = st.Next(nil)
+	}
+	peer.NewCall("caller", nil, nil, nil).HangUp() // It has no connection.
+}
+
 func TestACallAfterARestartMakesANewConnection(t *testing.T) {
 	s := listen(t, "127.0.0.1:0", withEcho)
 	addr := s.addr()

@@ -207,7 +207,7 @@ func (k *caller) result(ctx context.Context, m method, f *frame) *frame {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(f.millis)*time.Millisecond)
 		defer cancel()
 	}
-	c := &Call{From: k.from, Method: f.method, Head: f.head, Bulk: f.bulk}
+	c := &Call{From: k.from, Method: f.method, Head: f.head, Bulk: f.bulk, by: k}
 	c.send = func(head any, bulk []byte) error { return k.part(f.call, head, bulk) }
 	if m.inOrder {
 		c.after = k

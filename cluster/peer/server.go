@@ -28,6 +28,7 @@ type Call struct {
 	Bulk   []byte
 
 	send   func(head any, bulk []byte) error
+	by     *caller // nil if there is no connection
 	after  *caller // whose answers to earlier calls may wait for this one; nil if none do
 	pieces [][]byte
 	sent   func()
@@ -60,6 +61,14 @@ func (c *Call) Flush() error {
 
 // Send answers a call of Stream with one more part. It waits while the caller is slow.
 func (c *Call) Send(head any, bulk []byte) error { return c.send(head, bulk) }
+
+// HangUp ends the connection that the call came by, and with it whatever waits for the caller there: a Send, say, that fails then. It is
+// for calls of Stream, which have a connection of their own, and may be called at any time.
+func (c *Call) HangUp() {
+	if c.by != nil {
+		_ = c.by.out.c.Close()
+	}
+}
 
 const (
 	// greetingTimeout is what a stranger gets.

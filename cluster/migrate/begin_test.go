@@ -1,0 +1,100 @@
+package migrate
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+)
+
+// etcdOf is a cluster in etcd whose source owns everything.
+func etcdOf(t *testing.T) (cluster *meta.Store, source, target *meta.Member, term *meta.Term) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	etcd, err := meta.StartEmbedded(ctx, meta.EmbeddedConfig{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	check(t, err)
+	t.Cleanup(etcd.Close)
+	cluster, err = meta.Open(ctx, meta.Config{Endpoints: []string{etcd.Addr()}, Cluster: "begin", Log: slog.New(slog.DiscardHandler)})
+	check(t, err)
+	t.Cleanup(func() { _ = cluster.Close() })
+	settings := meta.DefaultSettings()
+	settings.LeaseMillis = int(time.Minute.Milliseconds())
+	_, err = cluster.Configure(ctx, settings)
+	check(t, err)
+	join := func(n view.NodeID, log record.LogID) *meta.Member {
+		m, err := cluster.Join(ctx, meta.Node{ID: n, Address: "by pipe", CapacityBytes: 1 << 30, Log: log})
+		check(t, err)
+		t.Cleanup(func() {
+			closing, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			_ = m.Lease.Close(closing)
+		})
+		return m
+	}
+	source, target = join("source", 1), join("target", 2)
+	term, err = source.Campaign(ctx)
+	check(t, err)
+	check(t, term.Begin(ctx, "source"))
+	return cluster, source, target, term
+}
+
+// giver is a source that gives away what etcd lets it.
+type giver struct {
+	given
+	member *meta.Member
+	asked  *atomic.Int64
+}
+
+func (g giver) Yield(ctx context.Context, id ID, _ view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error) {
+	g.asked.Add(1)
+	return g.member.Move(ctx, id, from, segment)
+}
+
+// What a migration waits for in the queue can change again before its source writes that it begins.
+func TestAMigrationThatCannotBeginAnyMoreIsGivenUpWithTheReason(t *testing.T) {
+	cluster, source, target, term := etcdOf(t)
+	want, err := cluster.Migrate(t.Context(), meta.MigrationRequest{Source: "source", Target: "target", Ranges: view.RangesOf(view.SlotsRange(0, 99))})
+	check(t, err)
+	cache, err := cluster.Follow(t.Context())
+	check(t, err)
+	t.Cleanup(cache.Close)
+	var asked atomic.Int64
+	m := moveApart(t, filled(t, 10), func(s *Source, to *peer.Server) {
+		NewSource(giver{s.origin.(given), source, &asked}).Handle(to)
+	}, (*peer.Server).ServeConn)
+	m.id, m.ranges, m.want = want.ID, want.Ranges, want
+	m.o.Cache, m.o.Member = cache, func() (*meta.Member, error) { return target, nil }
+	m.enter(yielding) // It could begin a moment ago.
+	check(t, term.MarkDraining(t.Context(), "target", true))
+	for m.at != over && asked.Load() < 5 {
+		m.once(t.Context())
+	}
+	got, err := cluster.Read(t.Context())
+	check(t, err)
+	if end := got.Migrations[want.ID]; m.at != over || end.Stage != meta.Failed || !strings.Contains(end.Why, "target is being drained") {
+		t.Errorf("after the source was asked %d times the target is %s, and the migration %s: %s", asked.Load(), m.at, end.Stage, end.Why)
+	}
+}
+
+func TestAMigrationThatMustWaitAgainIsQueuedAndItsSourceNotAsked(t *testing.T) {
+	m := moveApart(t, filled(t, 10), func(*Source, *peer.Server) {}, func(_ *peer.Server, c net.Conn) {
+		t.Error("the source was asked")
+		_ = c.Close()
+	})
+	want := m.want
+	want.Stage = meta.Wanted
+	m.o.Cache = &unchanging{meta.Snapshot{Migrations: map[uint64]meta.Migration{m.id: want}}} // Nobody is alive.
+	m.enter(yielding)
+	if m.once(t.Context()); m.at != queued {
+		t.Errorf("it is %s", m.at)
+	}
+}
