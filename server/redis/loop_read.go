@@ -103,6 +103,9 @@ func (l *loop) execute(c *conn, input []byte, own bool) {
 	if c.closing {
 		c.net.eof = true
 	}
+	if own {
+		c.net.window = nil // or an idle connection would keep its last long command
+	}
 	c.show(l.now, l.last)
 }
 

@@ -3,12 +3,14 @@ package redis_test
 import (
 	"fmt"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
+	"github.com/ostrodb/ostro/server/redis"
 )
 
 const (
@@ -117,4 +119,24 @@ func awaitInput(t *testing.T, operator *rawClient, name string, want int) {
 		got := int(usageOf(t, operator, name).Input)
 		return want <= got && got <= want+want/8
 	})
+}
+
+func TestAConnectionKeepsNothingOfALongCommandThatWasExecuted(t *testing.T) {
+	const clients, long = 16, 4 << 20
+	addr := startOstro(t, redis.Config{})
+	key := strings.Repeat("x", long)
+	before := heap()
+	for range clients {
+		says(t, dialRaw(t, addr), "", "exists", key)
+	}
+	await.True(t, "the heap is small again", func() bool { return heap() < before+clients*long/2 })
+	runtime.KeepAlive(key)
+}
+
+// heap is how many bytes of the heap are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
