@@ -26,6 +26,7 @@ const (
 	errReplyValues  = "ERR the values do not fit one reply of a tenant: ask for fewer at a time"
 	errReplyModules = "ERR the modules do not fit one reply of a tenant, 32 MiB: ask for some of them, with FUNCTION LIST LIBRARYNAME <pattern> [WITHCODE] or FUNCTION INFO <name>"
 	errLent         = "TRYAGAIN another client has not read the code yet that it asked for: FUNCTION DUMP and LIST WITHCODE of a tenant are answered one at a time"
+	errRestored     = "TRYAGAIN another client restores functions: FUNCTION RESTORE of a tenant is executed one at a time"
 	errLCSBytes     = "ERR Insufficient memory, transient memory for LCS exceeds what a tenant may have, 32 MiB"
 	errLCSMulti     = "ERR LCS of strings that long takes its time, and is not possible inside a tenant's transaction: send it by itself"
 	errSources      = "ERR the strings are too many or too long for one command of a tenant: use fewer at a time"
