@@ -24,6 +24,7 @@ type Account struct {
 	results store.Payer // what is kept of its clients' operations
 
 	connections, waiting atomic.Int64
+	input                atomic.Int64 // bytes of unfinished commands
 	used                 usage
 }
 
@@ -43,6 +44,7 @@ type Usage struct {
 	Keys        int64     `json:"keys"`
 	Connections int64     `json:"connections"`
 	Waiting     int64     `json:"waiting"` // operations that wait
+	Input       int64     `json:"input"`   // bytes that clients have sent of unfinished commands, see Hold
 
 	FunctionMemory int64 `json:"functionMemory"` // bytes that instances of functions have
 	FunctionCalls  int64 `json:"functionCalls"`  // in the scheduler
@@ -87,6 +89,8 @@ func (e *Exceeded) Error() string {
 		hint = "have fewer calls at a time or functions that use less, or have the limit raised"
 	case "held":
 		hint = "have fewer such calls at a time, or functions that respond with less and write less"
+	case "input":
+		hint = "send long commands over fewer connections at a time, and each to its end"
 	case "results":
 		hint = "have clients read the answers and confirm them, wait some minutes, or have the limit of bytes raised"
 	}
@@ -96,6 +100,7 @@ func (e *Exceeded) Error() string {
 var whatOf = map[string]string{
 	"bytes": "bytes", "operations": "operations a second", "connections": "connections", "inflight": "operations that wait",
 	"function-memory": "bytes of functions' memory", "held": "bytes that its calls keep at a time", "results": "bytes for results that clients have not confirmed",
+	"input": "bytes that its clients have sent of unfinished commands",
 }
 
 func (a *Account) exceeded(what string, limit int64) error {
@@ -133,6 +138,16 @@ func (a *Account) Wait(n int64) error {
 
 // Proceed takes a Wait back.
 func (a *Account) Proceed(n int64) { a.waiting.Add(-n) }
+
+// Hold notes that the server keeps so many bytes more than before, or less, of what the tenant's clients have sent and cannot
+// be executed yet; or says that there are too many. Whoever asks for more has it until it says less.
+func (a *Account) Hold(bytes int64) error {
+	if now := a.input.Add(bytes); bytes > 0 && now > MaxInputBytes {
+		a.input.Add(-bytes)
+		return a.exceeded("input", MaxInputBytes)
+	}
+	return nil
+}
 
 // Traffic notes bytes that came from the tenant's clients, and went to them.
 func (a *Account) Traffic(in, out int64) {

@@ -116,6 +116,9 @@ const (
 	MaxKeys       = 4096     // of what is one step: a command on many keys, a transaction
 )
 
+// MaxInputBytes is what all connections of a tenant to a node may have sent together of commands that are not complete.
+const MaxInputBytes = 256 << 20
+
 // MaxDatabases is how many databases a tenant can have.
 const MaxDatabases = 16
 

@@ -26,6 +26,7 @@ var tenantMetrics = []struct {
 	{ofTenant("keys", "Keys of the tenant."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Keys }},
 	{ofTenant("connections", "Connections of the tenant, native sessions among them."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Connections }},
 	{ofTenant("waiting", "Operations of the tenant that wait for a disk or another node."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Waiting }},
+	{ofTenant("unfinished_bytes", "Bytes that the server holds of unfinished commands of the tenant's clients."), prometheus.GaugeValue, func(u *tenant.Usage) int64 { return u.Input }},
 	{ofTenant("operations_total", "Operations that the tenant began."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.Operations }},
 	{ofTenant("refused_total", "What was refused because of the tenant's limits."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.Refused }},
 	{ofTenant("input_bytes_total", "Bytes received from the tenant's clients."), prometheus.CounterValue, func(u *tenant.Usage) int64 { return u.BytesIn }},

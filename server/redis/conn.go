@@ -64,6 +64,7 @@ type conn struct {
 	shelf         *library.Shelf // what its tenant has installed; nil: nobody has asked yet
 	lent          *library.Shelf // its tenant's, while the client has not read code that it asked for
 	settled       [2]int64       // bytes in and out that its tenant was charged for
+	counted       int64          // bytes of its input that its tenant was told of
 	waiting       bool           // its command waits, and its tenant was told
 	paid          bool           // its next command was put aside, and its tenant has paid for it
 	authenticated bool

@@ -276,13 +276,22 @@ func functionRestore(c *call) verdict {
 		return c.fail("ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.")
 	}
 	var dump []byte
+	restored := func() {}
 	if c.conn.resume.errand == nil { // Otherwise it is under way.
+		if c.conn.account() != nil {
+			if !s.Restore() {
+				return c.fail(errRestored)
+			}
+			restored = s.Restored
+		}
 		var err error
 		if dump, err = dumpOf(s, c.args[2]); err != nil {
+			restored()
 			return c.fail("ERR " + err.Error())
 		}
 	}
 	_, over, err := c.working(func(ctx context.Context) (any, error) {
+		defer restored()
 		packages, err := s.Undump(dump)
 		if err != nil {
 			return nil, err

@@ -320,3 +320,29 @@ func TestLogsAndUsageAreToldAsJSON(t *testing.T) {
 	}
 	run.Leave()
 }
+
+func TestATenantRestoresFunctionsOneAtATime(t *testing.T) {
+	st, err := store.Open(store.Options{})
+	must(t, err)
+	tenants := newTenants(t, st)
+	functions := newFunctions(t, tenants)
+	addr := startOn(t, st, redis.Config{RequirePass: operatorPassword, Tenants: tenants, Functions: functions})
+	operator := as(t, addr, tenant.Operator)
+	says(t, operator, "OK", "tenant", "create", "anna", "password", "anna")
+	anna := as(t, addr, "anna")
+	says(t, anna, "m", "function", "load", loadable("m", "x", "f"))
+	dump := mustDo(t, anna, "function", "dump").text
+
+	shelf := functions.Shelf(tenants.Account("anna"))
+	if !shelf.Restore() { // As another client does.
+		t.Fatal("somebody restores already")
+	}
+	says(t, anna, "TRYAGAIN another client restores functions", "function", "restore", dump, "replace")
+	says(t, operator, "OK", "tenant", "function", "anna", "restore", dump, "replace")
+	shelf.Restored()
+	for range 2 {
+		says(t, anna, "ERR payload version or checksum are wrong", "function", "restore", "x")
+		says(t, anna, "ERR", "function", "restore", dump)
+		says(t, anna, "OK", "function", "restore", dump, "replace")
+	}
+}

@@ -16,6 +16,9 @@ func (l *loop) read(c *conn) {
 	}
 	own := n.state.Need() > joinBytes
 	space, joined := l.space(c, own)
+	if own && !l.mayHold(c) {
+		return
+	}
 	got, errno := c.receive(space)
 	switch {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
@@ -100,6 +103,9 @@ func (l *loop) execute(c *conn, input []byte, own bool) {
 	if c.closing {
 		c.net.eof = true
 	}
+	if own {
+		c.net.window = nil // or an idle connection would keep its last long command
+	}
 	c.show(l.now, l.last)
 }
 
@@ -162,6 +168,7 @@ func (l *loop) dropInput(c *conn) {
 	l.pool.put(c.net.in)
 	c.net.in = nil
 	c.queryBytes.Store(0)
+	_ = c.hold() // Nothing is never too much.
 }
 
 // checkQuery closes a client that sends more than it may.
@@ -171,7 +178,30 @@ func (l *loop) checkQuery(c *conn) {
 		l.srv.totals.queryLimitClosed.Add(1)
 		l.srv.log.Warn("closing client that reached max query buffer length", "client", c.addr, "id", c.id, "bytes", len(c.net.in))
 		l.close(c)
+		return
 	}
+	l.mayHold(c)
+}
+
+// mayHold tells whether the connection's tenant may have as much input waiting as it has. If not, its client is told, and the
+// connection closes.
+func (l *loop) mayHold(c *conn) bool {
+	err := c.hold()
+	if err == nil {
+		return true
+	}
+	l.srv.totals.queryLimitClosed.Add(1)
+	l.srv.log.Warn("closing client whose tenant has too many bytes of unfinished commands", "client", c.addr, "id", c.id, "tenant", c.account().Tenant().Name)
+	l.dropInput(c)
+	c.net.more = false
+	l.begin()
+	l.enqueue(c)
+	if c.out.Cap() == 0 {
+		c.out.Swap(l.pool.get())
+	}
+	l.lastWords(c, "QUOTA "+err.Error())
+	c.net.eof = true
+	return false
 }
 
 // protocolError answers broken input. What comes behind it cannot be
@@ -189,8 +219,13 @@ func (l *loop) protocolError(c *conn, err error) {
 	}
 	l.srv.totals.protocolErrors.Add(1)
 	l.srv.log.Info("protocol error from client", "client", c.addr, "id", c.id, "error", string(protocol))
+	l.lastWords(c, "ERR "+protocol.Error())
+}
+
+// lastWords tells the client why its connection closes, behind the replies that it still gets.
+func (l *loop) lastWords(c *conn, text string) {
 	start := c.out.Len()
-	c.out.Error("ERR " + protocol.Error())
+	c.out.Error(text)
 	if c.net.flying {
 		l.tuck(c, start)
 	}

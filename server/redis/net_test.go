@@ -378,12 +378,18 @@ func launch(t testing.TB, o store.Options, cfg redis.Config) (*redis.Server, *st
 // prepare makes a server that does not listen yet: on any port, unless cfg says.
 func prepare(t testing.TB, o store.Options, cfg redis.Config) (*redis.Server, *store.Store) {
 	t.Helper()
-	if cfg.Port == 0 {
-		cfg.Port = redis.PortAny
-	}
 	st, err := store.Open(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return prepareOn(t, st, cfg), st
+}
+
+// prepareOn is prepare for a store that is there.
+func prepareOn(t testing.TB, st *store.Store, cfg redis.Config) *redis.Server {
+	t.Helper()
+	if cfg.Port == 0 {
+		cfg.Port = redis.PortAny
 	}
 	if cfg.Tenants == nil {
 		cfg.Tenants = newTenants(t, st)
@@ -395,7 +401,18 @@ func prepare(t testing.TB, o store.Options, cfg redis.Config) (*redis.Server, *s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return srv, st
+	return srv
+}
+
+// startOn serves a store that is there until the test's end.
+func startOn(t testing.TB, st *store.Store, cfg redis.Config) (addr string) {
+	t.Helper()
+	srv := prepareOn(t, st, cfg)
+	if err := srv.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stopServer(t, srv, st) })
+	return srv.Addr().String()
 }
 
 // newFunctions is a library in which nothing is installed.

@@ -14,6 +14,9 @@ const (
 	tenantQueueBytes = 64 << 20  // of what MULTI queues
 	tenantWatches    = 10_000    // keys
 
+	// uncountedBytes is how much input of a connection its tenant's account need not know of, see conn.hold.
+	uncountedBytes = 64 << 10
+
 	// paidBytes is how much of a command or of its reply one operation pays for.
 	paidBytes = 64 << 10
 )
@@ -23,6 +26,7 @@ const (
 	errReplyValues  = "ERR the values do not fit one reply of a tenant: ask for fewer at a time"
 	errReplyModules = "ERR the modules do not fit one reply of a tenant, 32 MiB: ask for some of them, with FUNCTION LIST LIBRARYNAME <pattern> [WITHCODE] or FUNCTION INFO <name>"
 	errLent         = "TRYAGAIN another client has not read the code yet that it asked for: FUNCTION DUMP and LIST WITHCODE of a tenant are answered one at a time"
+	errRestored     = "TRYAGAIN another client restores functions: FUNCTION RESTORE of a tenant is executed one at a time"
 	errLCSBytes     = "ERR Insufficient memory, transient memory for LCS exceeds what a tenant may have, 32 MiB"
 	errLCSMulti     = "ERR LCS of strings that long takes its time, and is not possible inside a tenant's transaction: send it by itself"
 	errSources      = "ERR the strings are too many or too long for one command of a tenant: use fewer at a time"
@@ -45,6 +49,31 @@ func (c *conn) maxBulk() int64 { return c.bounded(&c.srv.settings.maxBulkBytes, 
 func (c *conn) maxArg() int64 { return c.bounded(&c.srv.settings.maxBulkBytes, tenantArgBytes) }
 
 func (c *conn) maxQuery() int64 { return c.bounded(&c.srv.settings.maxQueryBytes, tenantQueryBytes) }
+
+// hold tells the connection's tenant how much input waits here, if that has changed; or it says that it is too much. Links of
+// other nodes do not count: what they bring is complete there.
+func (c *conn) hold() error {
+	if c.account() == nil || c.inner {
+		return nil
+	}
+	bytes := int64(cap(c.net.in))
+	if bytes <= uncountedBytes {
+		bytes = 0
+	}
+	return c.count(bytes)
+}
+
+// count makes what the tenant was told of so many bytes.
+func (c *conn) count(bytes int64) error {
+	if bytes == c.counted {
+		return nil
+	}
+	if err := c.account().Hold(bytes - c.counted); err != nil {
+		return err
+	}
+	c.counted = bytes
+	return nil
+}
 
 // bounded is a setting, or what a tenant may have of it.
 func (c *conn) bounded(setting *atomic.Int64, most int64) int64 {

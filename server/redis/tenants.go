@@ -49,6 +49,7 @@ func (c *conn) leave() {
 		c.settle()
 		c.proceed()
 		c.landed()
+		_ = c.count(0) // Nothing is never too much.
 		if !c.inner {
 			a.Disconnect()
 		}

@@ -38,6 +38,7 @@ type conn struct {
 	in            []byte // received and not executed: in[start:]
 	start         int
 	client        uint64
+	counted       int64          // bytes of in that its tenant was told of
 	purse         tenant.Purse   // a tenant's; used by who executes its batches
 	chosen, known uint64         // the id of who the last batch was from, and what it is in the store; see writer
 	told          told           // what the store was last told of that client
@@ -195,6 +196,9 @@ func (c *conn) read(need int) error {
 		grown := make([]byte, left, max(readBytes, min(2*cap(c.in), need+readBytes/4)))
 		copy(grown, c.in)
 		c.in = grown
+	}
+	if err := c.hold(); err != nil {
+		return err
 	}
 	n, err := c.net.Read(c.in[left:cap(c.in)])
 	c.in = c.in[:left+n]

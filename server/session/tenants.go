@@ -59,8 +59,26 @@ func (s *Server) allow(c net.Conn, h *wire.Hello) error {
 func (c *conn) leave() {
 	if a := c.purse.Account(); a != nil {
 		c.purse.Settle()
+		_ = a.Hold(-c.counted) // Less is never too much.
 		a.Disconnect()
 	}
+}
+
+// hold tells the session's tenant how long its buffer is, if that is more than usual; or it says that all of them are too long.
+func (c *conn) hold() error {
+	bytes := int64(cap(c.in))
+	if bytes <= readBytes {
+		bytes = 0
+	}
+	a := c.purse.Account()
+	if a == nil || bytes == c.counted {
+		return nil
+	}
+	if err := a.Hold(bytes - c.counted); err != nil {
+		return &wire.Goodbye{Reason: wire.ReasonTooMany, Text: err.Error()}
+	}
+	c.counted = bytes
+	return nil
 }
 
 // table is the store's number of what the client calls table n.

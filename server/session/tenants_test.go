@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -187,4 +188,57 @@ func TestAWriteThatWaitsIsNotMadeOnceItsTenantIsDeleted(t *testing.T) {
 	if _, err := bert.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestSessionsOfATenantTogetherHoldOnlySoMuchOfUnfinishedFrames(t *testing.T) {
+	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {}})
+	anna := r.Account("anna")
+	held := func() (bytes int64) {
+		for _, u := range r.Usage() {
+			if u.Name == "anna" {
+				bytes = u.Input
+			}
+		}
+		return bytes
+	}
+	const others = tenant.MaxInputBytes - 2<<20
+	if err := anna.Hold(others); err != nil { // As other connections do.
+		t.Fatal(err)
+	}
+	frame := putFrame(1, "k", strings.Repeat("x", 1<<20))
+	begin := func(name string, frame []byte) net.Conn {
+		t.Helper()
+		c := rawSession(t, addr)
+		if err := greetAs(c, name, name); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = c.Write(frame[:len(frame)-1]) // It may fail half way.
+		return c
+	}
+	begun := begin("anna", frame)
+	await.True(t, "the account tells of the frame", func() bool { return held() >= others+int64(len(frame)) })
+
+	long := putFrame(1, "k", strings.Repeat("x", 4<<20))
+	typ, body, err := readRaw(begin("anna", long))
+	if err != nil || typ != wire.TypeGoodbye {
+		t.Fatalf("who is over the limit gets a %s, %v", typ, err)
+	}
+	if bye, err := wire.DecodeGoodbye(body); err != nil || !strings.Contains(bye.Text, "tenant anna has reached its limit of 268435456 bytes that its clients have sent of unfinished commands") {
+		t.Errorf("who is over the limit is told %v, %v", bye, err)
+	}
+	for c, last := range map[net.Conn][]byte{begin("bert", long): long, begun: frame} {
+		if _, err := c.Write(last[len(last)-1:]); err != nil {
+			t.Fatal(err)
+		}
+		if typ, _, err := readRaw(c); err != nil || typ != wire.TypeResults {
+			t.Errorf("a frame of %d bytes is answered with a %s, %v", len(last), typ, err)
+		}
+	}
+	await.True(t, "what was executed is given back", func() bool { return held() == others })
+	again := begin("anna", frame)
+	await.True(t, "the account tells of the next frame", func() bool { return held() > others })
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "what was closed is given back", func() bool { return held() == others })
 }

@@ -27,6 +27,7 @@ type Shelf struct {
 	effort   effort        // that they took of late
 	telling  chan struct{} // full: somebody who asks for much is being answered
 	lent     atomic.Bool   // somebody has its code, and has not read it all yet
+	restored atomic.Bool   // somebody brings all of its code
 }
 
 // content never changes.
@@ -121,6 +122,13 @@ func (s *Shelf) Lend() bool { return s.lent.CompareAndSwap(false, true) }
 
 // TakeBack ends what Lend began.
 func (s *Shelf) TakeBack() { s.lent.Store(false) }
+
+// Restore tells whether a client of the tenant's may bring a dump now: one at a time, until Restored is called. Each is a copy
+// of up to all code that a tenant may have, whether its client is still there or not.
+func (s *Shelf) Restore() bool { return s.restored.CompareAndSwap(false, true) }
+
+// Restored ends what Restore began.
+func (s *Shelf) Restored() { s.restored.Store(false) }
 
 // Function is a function of a module's version.
 type Function struct {
