@@ -42,12 +42,12 @@ format: ## format all Go files
 
 .PHONY: unit
 unit: ## unit tests, the engine's also with its invariants compiled in
-	$(GO) test -timeout 20m $(LONG) $$($(GO) list ./... | grep -v /test/)
-	$(GO) test -timeout 20m -short -tags invariants ./engine/... ./internal/...
+	$(GO) test -timeout 45m $(LONG) $$($(GO) list ./... | grep -v /test/)
+	$(GO) test -timeout 45m -short -tags invariants ./engine/... ./internal/...
 
 .PHONY: race
 race: ## unit tests under the race detector
-	$(GO) test -timeout 20m -race -short $(RACY)
+	$(GO) test -timeout 45m -race -short $(RACY)
 
 # The binary is no input that the test cache knows of: -count=1.
 .PHONY: e2e
