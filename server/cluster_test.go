@@ -47,7 +47,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // patient is how long a test waits for what must come, on a machine that may be very slow.
 func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testPatience)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -129,7 +129,7 @@ func (w *world) config(name string) server.Config {
 		c.MemoryLimit.Bytes = w.memory
 	}
 	c.BlobURL, c.DiskLimit = w.blob, w.disk
-	c.Cluster, c.NodeID = w.url, name
+	c.Cluster, c.NodeID, c.ClusterLease = w.url, name, testLease
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass, c.Proxy = w.fabric, w.password, w.proxy
 	c.MigrateHaltAt, c.MigrateHaltDir = w.halt[name], w.halts

@@ -1,0 +1,10 @@
+//go:build !race
+
+package server_test
+
+import "time"
+
+const (
+	testLease    = 2 * time.Second
+	testPatience = 100 * time.Second
+)

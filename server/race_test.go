@@ -1,0 +1,11 @@
+//go:build race
+
+package server_test
+
+import "time"
+
+// Under the race detector a starved machine lets nodes wait for a core for seconds: they are to keep their leases.
+const (
+	testLease    = 8 * time.Second
+	testPatience = 5 * time.Minute
+)
