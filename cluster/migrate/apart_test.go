@@ -71,20 +71,13 @@ func sourceWithResults(t *testing.T, n int) (*store.Store, *slowDisk) {
 // runOnce runs an operation that leaves a result of a few kilobytes.
 func runOnce(t *testing.T, ss *store.Session, i int) {
 	t.Helper()
-	for s := store.Cold; s != store.OK; {
-		ss.Begin()
+	inRounds(t, ss, func() store.Status {
 		k := ss.Key(0, fmt.Append(nil, "key", i))
-		_, _, s = ss.Once(&k, store.OpID{Client: 1, Seq: uint64(i)}, func(*store.View, bool) store.Effect {
+		_, _, s := ss.Once(&k, store.OpID{Client: 1, Seq: uint64(i)}, func(*store.View, bool) store.Effect {
 			return store.Effect{Write: &store.Write{Value: []byte("v")}, Result: make([]byte, 4<<10)}
 		})
-		ss.Seal()
-		ss.End()
-		if s == store.Cold {
-			check(t, ss.Fetch(t.Context()))
-		} else if s != store.OK {
-			t.Fatal(s, ss.Err())
-		}
-	}
+		return s
+	})
 }
 
 // unchanging is what a node knows of a cluster in which nothing happens.

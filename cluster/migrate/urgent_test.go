@@ -17,10 +17,18 @@ import (
 // putValue writes a value of some bytes.
 func putValue(t *testing.T, ss *store.Session, key string, size int) {
 	t.Helper()
+	inRounds(t, ss, func() store.Status {
+		k := ss.Key(0, []byte(key))
+		return ss.Put(&k, store.Write{Value: bytes.Repeat([]byte{'v'}, size)}, nil)
+	})
+}
+
+// inRounds runs an operation in as many rounds as it needs.
+func inRounds(t *testing.T, ss *store.Session, operation func() store.Status) {
+	t.Helper()
 	for s := store.Cold; s != store.OK; {
 		ss.Begin()
-		k := ss.Key(0, []byte(key))
-		s = ss.Put(&k, store.Write{Value: bytes.Repeat([]byte{'v'}, size)}, nil)
+		s = operation()
 		ss.Seal()
 		ss.End()
 		if s == store.Cold {
