@@ -183,16 +183,17 @@ func (l *lane) choose(now int64) *Turn {
 		return l.begun.pop()
 	}
 	l.aside = forRoom
-	l.share.held.Add(1)
-	// One that ended before it could see this has left room.
+	l.share.held.Store(true)
+	// One that ended before it could see this has left room. Others may be held, too, so that is not taken back.
 	if l.room() {
-		l.share.held.Add(-1)
 		l.aside = no
 		return l.fresh.pop()
 	}
+	pause := int64(l.share.s.opts.Deadline) // Those who leave room tell, but they may take longer than the ones here can wait.
 	if l.long() {
-		l.look(now, l.share.s.quietPause())
+		pause = l.share.s.quietPause()
 	}
+	l.look(now, pause)
 	return nil
 }
 

@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -166,6 +167,42 @@ func TestAKilledCallEndsAtItsNextYield(t *testing.T) {
 		(<-turn).Kill(why)
 		if err := <-ended; err != why {
 			t.Fatalf("error %v", err)
+		}
+	})
+}
+
+// Lanes of two workers look for the same room at the same time, over and over: whoever misses that there is some waits for ever.
+func TestNobodyMissesThatThereIsRoom(t *testing.T) {
+	s := New(Options{Workers: 2, Begun: 1, NoLocality: true, Deadline: never, StuckAfter: never})
+	share := s.NewShare("a", Limits{})
+	var callers sync.WaitGroup
+	for range 4 {
+		callers.Go(func() {
+			ended := make(chan struct{}, 1)
+			for range 20_000 {
+				must(t, share.Go(func(*Turn) { ended <- struct{}{} }))
+				<-ended
+			}
+		})
+	}
+	callers.Wait()
+	s.Close()
+}
+
+func TestACallThatWaitsForRoomIsToldWhenItsTimeIsOver(t *testing.T) {
+	inBubble(t, Options{Workers: 1, Begun: 1, Deadline: 50 * time.Millisecond}, func(t *testing.T, s *Scheduler) {
+		share := s.NewShare("a", Limits{})
+		must(t, share.Go(func(u *Turn) { u.Wait(func() { time.Sleep(time.Minute) }) }))
+		time.Sleep(10 * time.Millisecond)
+		for range 3 {
+			began, ended := time.Now(), make(chan error, 1)
+			must(t, share.Go(func(u *Turn) { ended <- u.Err() }))
+			if err := <-ended; !errors.Is(err, ErrLate) {
+				t.Errorf("it ended with %v", err)
+			}
+			if took := time.Since(began); took > 60*time.Millisecond {
+				t.Errorf("it was told after %v", took)
+			}
 		}
 	})
 }

@@ -28,7 +28,7 @@ type Share struct {
 	patience  atomic.Int64 // nanoseconds that a turn runs as a short one
 	debt      atomic.Int64 // nanoseconds of long turns that came to nothing
 	rests     atomic.Int64 // in debt: until when it gets no ticket, for what it ran beyond its last ones
-	held      atomic.Int64 // times that a lane was set aside since too many have begun
+	held      atomic.Bool  // a lane may have been set aside for room since lanes were last released
 	throttled atomic.Int64
 	refused   atomic.Int64
 
@@ -138,7 +138,7 @@ func (h *Share) unbegin() {
 
 // unhold has lanes looked at again that were set aside for room.
 func (h *Share) unhold() {
-	if h.held.Load() > 0 && h.held.Swap(0) > 0 {
+	if h.held.Load() && h.held.Swap(false) {
 		h.release()
 	}
 }
