@@ -24,7 +24,8 @@ type Account struct {
 	results store.Payer // what is kept of its clients' operations
 
 	connections, waiting atomic.Int64
-	input                atomic.Int64 // bytes of unfinished commands
+	input                atomic.Int64 // bytes of commands that cannot be executed yet
+	unread               atomic.Int64 // bytes of answers
 	used                 usage
 }
 
@@ -44,7 +45,8 @@ type Usage struct {
 	Keys        int64     `json:"keys"`
 	Connections int64     `json:"connections"`
 	Waiting     int64     `json:"waiting"` // operations that wait
-	Input       int64     `json:"input"`   // bytes that clients have sent of unfinished commands, see Hold
+	Input       int64     `json:"input"`   // bytes that clients have sent and that cannot be executed yet, see Hold
+	Unread      int64     `json:"unread"`  // bytes of answers that clients have not read, see Unread
 
 	FunctionMemory int64 `json:"functionMemory"` // bytes that instances of functions have
 	FunctionCalls  int64 `json:"functionCalls"`  // in the scheduler
@@ -90,7 +92,7 @@ func (e *Exceeded) Error() string {
 	case "held":
 		hint = "have fewer such calls at a time, or functions that respond with less and write less"
 	case "input":
-		hint = "send long commands over fewer connections at a time, and each to its end"
+		hint = "send long commands and transactions over fewer connections at a time, and each to its end"
 	case "results":
 		hint = "have clients read the answers and confirm them, wait some minutes, or have the limit of bytes raised"
 	}
@@ -100,7 +102,7 @@ func (e *Exceeded) Error() string {
 var whatOf = map[string]string{
 	"bytes": "bytes", "operations": "operations a second", "connections": "connections", "inflight": "operations that wait",
 	"function-memory": "bytes of functions' memory", "held": "bytes that its calls keep at a time", "results": "bytes for results that clients have not confirmed",
-	"input": "bytes that its clients have sent of unfinished commands",
+	"input": "bytes that its clients have sent of unfinished commands and transactions",
 }
 
 func (a *Account) exceeded(what string, limit int64) error {
@@ -148,6 +150,15 @@ func (a *Account) Hold(bytes int64) error {
 	}
 	return nil
 }
+
+// Unread notes that so many bytes more than before, or less, of answers wait for the tenant's clients to read them, and tells
+// whether there are too many. Whoever says more says less in the end.
+func (a *Account) Unread(bytes int64) (over bool) {
+	return a.unread.Add(bytes) > MaxUnreadBytes
+}
+
+// Crowded tells that the tenant's clients have left so much unread that none of them is to get more before it has read.
+func (a *Account) Crowded() bool { return a.unread.Load() > MaxUnreadBytes/2 }
 
 // Traffic notes bytes that came from the tenant's clients, and went to them.
 func (a *Account) Traffic(in, out int64) {

@@ -247,7 +247,7 @@ func (r *Registry) Usage() []Usage {
 	for _, a := range *r.accounts.Load() {
 		t := a.Tenant()
 		u := Usage{
-			Name: t.Name, Databases: t.Databases, Created: t.Created, Limits: t.Limits, Bytes: r.weigh(t), Results: a.results.Bytes(), Connections: a.connections.Load(), Waiting: a.waiting.Load(), Input: a.input.Load(),
+			Name: t.Name, Databases: t.Databases, Created: t.Created, Limits: t.Limits, Bytes: r.weigh(t), Results: a.results.Bytes(), Connections: a.connections.Load(), Waiting: a.waiting.Load(), Input: a.input.Load(), Unread: a.unread.Load(),
 			Operations: a.used.operations.Load(), Refused: a.used.refused.Load(),
 			BytesIn: a.used.bytesIn.Load(), BytesOut: a.used.bytesOut.Load(),
 		}

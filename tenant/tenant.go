@@ -116,8 +116,15 @@ const (
 	MaxKeys       = 4096     // of what is one step: a command on many keys, a transaction
 )
 
-// MaxInputBytes is what all connections of a tenant to a node may have sent together of commands that are not complete.
-const MaxInputBytes = 256 << 20
+const (
+	// MaxInputBytes is what all connections of a tenant to a node may have sent together that cannot be executed yet: commands
+	// that are not complete, what MULTI queues, and the keys that they watch.
+	MaxInputBytes = 256 << 20
+	// MaxUnreadBytes is what all clients of a tenant together may leave unread of their answers at a node.
+	MaxUnreadBytes = 256 << 20
+	// UncountedBytes is how much of either a connection may have that its tenant's account need not know of: most never have more.
+	UncountedBytes = 64 << 10
+)
 
 // MaxDatabases is how many databases a tenant can have.
 const MaxDatabases = 16

@@ -65,6 +65,7 @@ type conn struct {
 	lent          *library.Shelf // its tenant's, while the client has not read code that it asked for
 	settled       [2]int64       // bytes in and out that its tenant was charged for
 	counted       int64          // bytes of its input that its tenant was told of
+	unread        int64          // bytes of its replies that its tenant was told of
 	waiting       bool           // its command waits, and its tenant was told
 	paid          bool           // its next command was put aside, and its tenant has paid for it
 	authenticated bool
@@ -91,10 +92,22 @@ type multiState struct {
 	steps  int64 // keys of its commands, one for those without
 	watch  []watched
 	keys   map[watchedKey]struct{} // of watch, once they are many
+	stamps int                     // bytes that watch takes, about
 }
 
-// queuedBytes is what a queued command takes beside its arguments, about.
-const queuedBytes = 128
+const (
+	queuedBytes  = 128 // what a queued command takes beside its arguments, about
+	watchedBytes = 192 // the same of a watched key, which many stand in twice
+)
+
+// size is how many bytes it takes, about.
+func (m *multiState) size() int64 {
+	bytes := m.stamps
+	if len(m.queue) > 0 { // or it was too long
+		bytes += m.bytes
+	}
+	return int64(bytes)
+}
 
 // watchedKey is which key is watched.
 type watchedKey struct {

@@ -211,11 +211,7 @@ func (l *loop) enqueueMulti(c *conn, cmd *command, args [][]byte) {
 	c.multi.bytes += total + queuedBytes
 	c.multi.steps += cmd.cost(args)
 	if refusal := c.queueRefusal(); refusal != "" {
-		c.multi.dirty = true
-		clear(c.multi.queue)
-		c.multi.queue = c.multi.queue[:0]
-		c.out.Error(refusal)
-		l.tally.refused(cmd, refusal)
+		l.refuseQueued(c, cmd, refusal)
 		return
 	}
 	bytes := make([]byte, 0, total)
@@ -226,7 +222,21 @@ func (l *loop) enqueueMulti(c *conn, cmd *command, args [][]byte) {
 		copies[i] = bytes[start:len(bytes):len(bytes)]
 	}
 	c.multi.queue = append(c.multi.queue, queued{cmd: cmd, args: copies})
+	if err := c.hold(); err != nil {
+		l.refuseQueued(c, cmd, "QUOTA "+err.Error())
+		return
+	}
 	c.out.SimpleString("QUEUED")
+}
+
+// refuseQueued gives a transaction up that is too long, with all that it has queued.
+func (l *loop) refuseQueued(c *conn, cmd *command, why string) {
+	c.multi.dirty = true
+	clear(c.multi.queue)
+	c.multi.queue = c.multi.queue[:0]
+	_ = c.hold() // Less is never too much.
+	c.out.Error(why)
+	l.tally.refused(cmd, why)
 }
 
 // dropReply removes what a command answered that should not answer.

@@ -45,6 +45,7 @@ func (l *loop) allSent(c *conn) {
 	}
 	if c.outputBytes.Load() != 0 {
 		c.outputBytes.Store(0)
+		l.leaveUnread(c, 0)
 	}
 	if n.eof && c.finished() {
 		l.close(c)
@@ -68,10 +69,10 @@ func (l *loop) someUnsent(c *conn) {
 	if n.gone+int64(n.sent) < n.released {
 		l.watch(c, n.interest|writable)
 	}
-	if l.overOutputLimit(c) {
+	if l.overOutputLimit(c) || l.leaveUnread(c, int64(c.unsent())) {
 		return
 	}
-	if c.unsent() > replyPauseBytes {
+	if c.slowReader() {
 		n.paused = true
 	} else {
 		l.unpause(c)

@@ -32,14 +32,14 @@ func (cn *conn) endMulti() {
 	clear(m.queue)
 	m.queue = m.queue[:0]
 	cn.unwatch()
+	_ = cn.hold() // Less is never too much.
 	cn.resume.exec = execProgress{}
 	cn.shownMulti.Store(-1)
 }
 
 func (cn *conn) unwatch() {
 	cn.unpin()
-	clear(cn.multi.watch)
-	cn.multi.watch, cn.multi.keys = cn.multi.watch[:0], nil
+	cn.multi.unwatch(0)
 }
 
 // watch stamps keys: EXEC compares the stamps with what it finds.
@@ -60,11 +60,27 @@ func watch(c *call) verdict {
 		i++
 	})
 	if st != store.OK {
-		m.watch, m.keys = m.watch[:known], nil
+		m.unwatch(known)
 		return c.stopped(st)
+	}
+	if err := c.conn.hold(); err != nil {
+		m.unwatch(known)
+		_ = c.conn.hold() // Less is never too much.
+		return c.fail("QUOTA " + err.Error())
 	}
 	return c.ok()
 }
+
+// unwatch forgets all keys but the first few.
+func (m *multiState) unwatch(known int) {
+	clear(m.watch[known:])
+	m.watch, m.keys, m.stamps = m.watch[:known], nil, 0
+	for i := range m.watch {
+		m.stamps += m.watch[i].size()
+	}
+}
+
+func (w *watched) size() int { return watchedBytes + 2*len(w.key.Bytes) }
 
 // watched makes a stamp that outlives the command: it owns the key's bytes and
 // holds nothing of the value.
@@ -79,6 +95,7 @@ const manyWatched = 32
 // add notes a key that is not watched yet.
 func (m *multiState) add(w watched) {
 	m.watch = append(m.watch, w)
+	m.stamps += w.size()
 	if m.keys != nil {
 		m.keys[watchedKey{w.db, string(w.key.Bytes)}] = struct{}{}
 	}
@@ -102,5 +119,6 @@ func (m *multiState) watches(db int, key []byte) bool {
 
 func unwatch(c *call) verdict {
 	c.conn.unwatch()
+	_ = c.conn.hold() // Less is never too much.
 	return c.ok()
 }

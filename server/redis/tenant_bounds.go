@@ -14,9 +14,6 @@ const (
 	tenantQueueBytes = 64 << 20  // of what MULTI queues
 	tenantWatches    = 10_000    // keys
 
-	// uncountedBytes is how much input of a connection its tenant's account need not know of, see conn.hold.
-	uncountedBytes = 64 << 10
-
 	// paidBytes is how much of a command or of its reply one operation pays for.
 	paidBytes = 64 << 10
 )
@@ -50,14 +47,14 @@ func (c *conn) maxArg() int64 { return c.bounded(&c.srv.settings.maxBulkBytes, t
 
 func (c *conn) maxQuery() int64 { return c.bounded(&c.srv.settings.maxQueryBytes, tenantQueryBytes) }
 
-// hold tells the connection's tenant how much input waits here, if that has changed; or it says that it is too much. Links of
-// other nodes do not count: what they bring is complete there.
+// hold tells the connection's tenant how much waits here of what the client has sent, if that has changed; or it says that it is
+// too much. Links of other nodes do not count: what they bring is complete there.
 func (c *conn) hold() error {
 	if c.account() == nil || c.inner {
 		return nil
 	}
-	bytes := int64(cap(c.net.in))
-	if bytes <= uncountedBytes {
+	bytes := int64(cap(c.net.in)) + c.multi.size()
+	if bytes <= tenant.UncountedBytes {
 		bytes = 0
 	}
 	return c.count(bytes)
@@ -73,6 +70,33 @@ func (c *conn) count(bytes int64) error {
 	}
 	c.counted = bytes
 	return nil
+}
+
+// leaveUnread tells the connection's tenant how many bytes of replies its client has not read, if they are many. If all its clients have
+// left too many, this one is closed: what it would get has no place, and nothing can be told to who does not read.
+func (l *loop) leaveUnread(c *conn, bytes int64) (closed bool) {
+	if bytes <= tenant.UncountedBytes {
+		bytes = 0
+	}
+	if bytes == c.unread || c.account() == nil {
+		return false
+	}
+	over := c.account().Unread(bytes - c.unread)
+	grown := bytes > c.unread
+	c.unread = bytes
+	if !over || !grown {
+		return false
+	}
+	l.srv.totals.outputLimitClosed.Add(1)
+	l.srv.log.Warn("closing client whose tenant leaves too many replies unread", "client", c.addr, "id", c.id, "tenant", c.account().Tenant().Name, "bytes", bytes)
+	l.close(c)
+	return true
+}
+
+// slowReader tells that the client is to read before it gets more.
+func (c *conn) slowReader() bool {
+	unsent := c.unsent()
+	return unsent > replyPauseBytes || unsent > tenant.UncountedBytes && c.account() != nil && c.account().Crowded()
 }
 
 // bounded is a setting, or what a tenant may have of it.

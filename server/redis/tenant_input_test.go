@@ -66,7 +66,7 @@ func TestTheConnectionsOfATenantTogetherHoldOnlySoMuchThatCannotBeExecutedYet(t 
 		}
 		late = as(t, addr, "anna")
 	}
-	if got := expectEnd(t, late.conn); !strings.HasPrefix(got, "-QUOTA tenant anna has reached its limit of 268435456 bytes that its clients have sent of unfinished commands: ") {
+	if got := expectEnd(t, late.conn); !strings.HasPrefix(got, "-QUOTA tenant anna has reached its limit of 268435456 bytes that its clients have sent of unfinished commands and transactions: ") {
 		t.Errorf("who is over the limit is told %.200q", got)
 	}
 	for _, other := range []*rawClient{as(t, addr, "bert"), operator} {

@@ -53,7 +53,9 @@ type conn struct {
 	mu      sync.Mutex
 	relaxed sync.Cond // less waits than before
 	pending []*buffer // to be written
-	unsent  int       // bytes of pending
+	unsent  int       // bytes of pending, and of what is being written
+	unread  int64     // of these, what its tenant was told of
+	left    bool      // its tenant is charged for nothing any more
 	waiting int       // operations that are held or parked
 	writing bool
 	ending  bool // Shutdown has come
@@ -176,7 +178,7 @@ func (c *conn) turn() error {
 func (c *conn) breathe() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for (c.waiting > c.maxOps() || c.unsent > unsentBytes) && !c.closed.Load() {
+	for (c.waiting > c.maxOps() || c.slowReader()) && !c.closed.Load() {
 		c.relaxed.Wait()
 	}
 }
@@ -265,6 +267,9 @@ func (c *conn) close() {
 	_ = c.net.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pending, c.unsent = nil, 0
+	for _, b := range c.pending {
+		c.weigh(-len(b.b))
+	}
+	c.pending = nil
 	c.relaxed.Broadcast()
 }

@@ -62,12 +62,14 @@ func (c *conn) send(b *buffer) {
 		return
 	}
 	c.writing = true
+	bytes := len(b.b)
+	c.weigh(bytes)
 	c.mu.Unlock()
 	if _, err := c.net.Write(b.b); err != nil {
 		c.close()
 	}
 	b.free()
-	c.flush()
+	c.flush(bytes)
 }
 
 // post writes a buffer from a goroutine that must not wait.
@@ -81,7 +83,7 @@ func (c *conn) post(b *buffer) {
 	}
 	if !c.writing && len(c.pending) > 0 {
 		c.writing = true
-		go c.flush()
+		go c.flush(0)
 	}
 }
 
@@ -109,17 +111,22 @@ func (c *conn) enqueue(b *buffer) {
 		return
 	}
 	c.pending = append(c.pending, b)
-	c.unsent += len(b.b)
+	c.weigh(len(b.b))
 }
 
-// flush writes until nothing is pending. Whoever set writing calls it.
-func (c *conn) flush() {
+// flush writes until nothing is pending. Whoever set writing calls it, and says how many bytes it has written.
+func (c *conn) flush(written int) {
 	var group []*buffer
 	for {
 		c.mu.Lock()
+		c.weigh(-written)
+		written = 0
+		for _, b := range c.pending {
+			written += len(b.b)
+		}
 		group = append(group[:0], c.pending...)
 		clear(c.pending)
-		c.pending, c.unsent = c.pending[:0], 0
+		c.pending = c.pending[:0]
 		if len(group) == 0 {
 			c.writing = false
 			c.relaxed.Broadcast()

@@ -60,7 +60,31 @@ func (c *conn) leave() {
 	if a := c.purse.Account(); a != nil {
 		c.purse.Settle()
 		_ = a.Hold(-c.counted) // Less is never too much.
+		c.mu.Lock()
+		c.left = true
+		c.weigh(0)
+		c.mu.Unlock()
 		a.Disconnect()
+	}
+}
+
+// weigh counts so many bytes more, or less, that the client has to read, and tells the session's tenant if they are many. If all its
+// clients have left too many unread the connection closes. The caller holds mu.
+func (c *conn) weigh(bytes int) {
+	c.unsent += bytes
+	unread := int64(c.unsent)
+	if unread <= tenant.UncountedBytes || c.left {
+		unread = 0
+	}
+	a := c.purse.Account()
+	if a == nil || unread == c.unread {
+		return
+	}
+	over, more := a.Unread(unread-c.unread), unread > c.unread
+	c.unread = unread
+	if over && more {
+		c.srv.opts.Logger.Warn("closing session whose tenant leaves too many answers unread", "client", c.net.RemoteAddr().String(), "tenant", a.Tenant().Name, "bytes", unread)
+		go c.close() // It takes mu.
 	}
 }
 
@@ -79,6 +103,12 @@ func (c *conn) hold() error {
 	}
 	c.counted = bytes
 	return nil
+}
+
+// slowReader tells that the client is to read before it gets more. The caller holds mu.
+func (c *conn) slowReader() bool {
+	a := c.purse.Account()
+	return c.unsent > unsentBytes || c.unsent > tenant.UncountedBytes && a != nil && a.Crowded()
 }
 
 // table is the store's number of what the client calls table n.

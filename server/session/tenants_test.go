@@ -223,7 +223,7 @@ func TestSessionsOfATenantTogetherHoldOnlySoMuchOfUnfinishedFrames(t *testing.T)
 	if err != nil || typ != wire.TypeGoodbye {
 		t.Fatalf("who is over the limit gets a %s, %v", typ, err)
 	}
-	if bye, err := wire.DecodeGoodbye(body); err != nil || !strings.Contains(bye.Text, "tenant anna has reached its limit of 268435456 bytes that its clients have sent of unfinished commands") {
+	if bye, err := wire.DecodeGoodbye(body); err != nil || !strings.Contains(bye.Text, "tenant anna has reached its limit of 268435456 bytes that its clients have sent of unfinished commands and transactions") {
 		t.Errorf("who is over the limit is told %v, %v", bye, err)
 	}
 	for c, last := range map[net.Conn][]byte{begin("bert", long): long, begun: frame} {
@@ -241,4 +241,55 @@ func TestSessionsOfATenantTogetherHoldOnlySoMuchOfUnfinishedFrames(t *testing.T)
 		t.Fatal(err)
 	}
 	await.True(t, "what was closed is given back", func() bool { return held() == others })
+}
+
+func TestSessionsOfATenantTogetherLeaveOnlySoMuchUnread(t *testing.T) {
+	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {}})
+	anna := r.Account("anna")
+	unread := func() (bytes int64) {
+		for _, u := range r.Usage() {
+			if u.Name == "anna" {
+				bytes = u.Unread
+			}
+		}
+		return bytes
+	}
+	const long = 12 << 20
+	enter := func(name string) net.Conn {
+		t.Helper()
+		c := rawSession(t, addr)
+		if err := greetAs(c, name, name); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Write(putFrame(1, "k", strings.Repeat("x", long))); err != nil {
+			t.Fatal(err)
+		}
+		if typ, _, err := readRaw(c); err != nil || typ != wire.TypeResults {
+			t.Fatalf("a put is answered with a %s, %v", typ, err)
+		}
+		return c
+	}
+	ask := func(c net.Conn) {
+		t.Helper()
+		if _, err := c.Write(readFrame(1, "k")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	slow, late, other := enter("anna"), enter("anna"), enter("bert")
+	ask(slow)
+	await.True(t, "the account tells of the answer", func() bool { return unread() >= long })
+
+	others := tenant.MaxUnreadBytes - unread()
+	anna.Unread(others) // As other connections do.
+	ask(late)
+	if _, _, err := readRaw(late); err == nil {
+		t.Error("who is over the limit gets its answer")
+	}
+	ask(other)
+	for _, c := range []net.Conn{slow, other} {
+		if typ, body, err := readRaw(c); err != nil || typ != wire.TypeResults || len(body) < long {
+			t.Errorf("a read is answered with a %s of %d bytes, %v", typ, len(body), err)
+		}
+	}
+	await.True(t, "what was read is given back", func() bool { return unread() == others })
 }
