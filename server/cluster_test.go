@@ -95,7 +95,7 @@ func newWorldAt(t *testing.T, url string) *world {
 	w.url = fmt.Sprint(url, "/", name[max(0, len(name)-50):], "-", worlds.Add(1)) // Not the same one again with -count.
 	c, err := meta.ParseURL(w.url)
 	w.must(err)
-	c.Log = quiet
+	c.Log, c.DialTimeout = quiet, testPatience
 	w.meta, err = meta.Open(patient(t), c)
 	w.must(err)
 	t.Cleanup(func() { _ = w.meta.Close() })

@@ -7,4 +7,5 @@ import "time"
 const (
 	testLease    = 2 * time.Second
 	testPatience = 100 * time.Second
+	testDeadline = time.Second
 )

@@ -73,7 +73,7 @@ func newWorld(t *testing.T, settings meta.Settings) *world {
 	}
 	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
 	var err error
-	w.meta, err = meta.Open(patience(t), meta.Config{Endpoints: []string{etcd.Addr()}, Cluster: name[max(0, len(name)-60):], Log: quiet})
+	w.meta, err = meta.Open(patience(t), meta.Config{Endpoints: []string{etcd.Addr()}, Cluster: name[max(0, len(name)-60):], Log: quiet, DialTimeout: time.Minute})
 	w.must(err)
 	_, err = w.meta.Configure(patience(t), settings)
 	w.must(err)

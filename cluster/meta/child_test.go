@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 )
@@ -18,7 +19,7 @@ import (
 func childMain(args []string) {
 	addr, cluster, id, stands := args[0], args[1], args[2], args[3] == "coordinator"
 	ctx := context.Background()
-	s, err := Open(ctx, Config{Endpoints: []string{addr}, Cluster: cluster, Log: quiet})
+	s, err := Open(ctx, Config{Endpoints: []string{addr}, Cluster: cluster, Log: quiet, DialTimeout: time.Minute})
 	var m *Member
 	if err == nil {
 		m, err = s.Join(ctx, nodeNamed(view.NodeID(id)))

@@ -30,6 +30,8 @@ type Config struct {
 	Password    string
 	DialTimeout time.Duration // how long Open waits; 5 s if zero
 	Log         *slog.Logger  // slog.Default if nil
+
+	knockTimeout time.Duration // how long one endpoint may take to show what is wrong with it; 1 s if zero
 }
 
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

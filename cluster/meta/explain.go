@@ -1,6 +1,7 @@
 package meta
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -34,9 +35,6 @@ func (c Config) explain(err error) error {
 	return fmt.Errorf("ask etcd at %s: %w", at, err)
 }
 
-// knockTimeout is how long one endpoint may take to show what is wrong with it.
-const knockTimeout = time.Second
-
 // knock shakes hands with an endpoint as gRPC would, which says only that time went by
 // when a handshake fails. It returns nil if it finds nothing wrong.
 func (c Config) knock(endpoint string) error {
@@ -46,12 +44,12 @@ func (c Config) knock(endpoint string) error {
 	}
 	if secure == nil {
 		// It is only asked whether it speaks TLS.
-		if _, err := handshake(endpoint, &tls.Config{InsecureSkipVerify: true}); err == nil || refused(err) {
+		if _, err := c.handshake(endpoint, &tls.Config{InsecureSkipVerify: true}); err == nil || refused(err) {
 			return fmt.Errorf("etcd at %s wants TLS: name its authority with ca=FILE, or tls=on for those of the system", endpoint)
 		}
 		return nil
 	}
-	reached, err := handshake(endpoint, secure)
+	reached, err := c.handshake(endpoint, secure)
 	switch {
 	case err == nil || !reached:
 		return nil
@@ -71,13 +69,14 @@ func refused(err error) bool {
 
 // handshake tells whether somebody listens, and what became of TLS with them. Whether the client's certificate will do the
 // other side says after its own part is done, to the first who reads.
-func handshake(endpoint string, secure *tls.Config) (reached bool, err error) {
-	conn, err := net.DialTimeout("tcp", endpoint, knockTimeout)
+func (c Config) handshake(endpoint string, secure *tls.Config) (reached bool, err error) {
+	patience := cmp.Or(c.knockTimeout, time.Second)
+	conn, err := net.DialTimeout("tcp", endpoint, patience)
 	if err != nil {
 		return false, err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(knockTimeout))
+	_ = conn.SetDeadline(time.Now().Add(patience))
 	secure = secure.Clone()
 	secure.NextProtos = []string{"h2"}
 	if secure.ServerName == "" {

@@ -76,7 +76,7 @@ func openAt(t *testing.T, addr string) *Store {
 }
 
 // short is a lease that a test sees the end of, and yet long enough to join by on a busy machine.
-const short = 2 * time.Second
+const short = 5 * time.Second
 
 // open is a fresh cluster with leases that last for a whole test, unless it says otherwise.
 func open(t *testing.T, lease ...time.Duration) *Store {

@@ -150,11 +150,11 @@ func TestWhatIsWrongWithTLSIsSaid(t *testing.T) {
 		{Config{CAFile: cert, CertFile: strange, KeyFile: strangeKey}, "refused the certificate in " + strange},
 		{Config{CAFile: strange, CertFile: cert, KeyFile: key}, "signed by unknown authority"},
 	} {
-		test.c.Endpoints, test.c.Log, test.c.DialTimeout = []string{e.Addr()}, quiet, 300*time.Millisecond
+		test.c.Endpoints, test.c.Log, test.c.DialTimeout, test.c.knockTimeout = []string{e.Addr()}, quiet, 300*time.Millisecond, time.Minute
 		_, err := Open(context.Background(), test.c)
 		wantError(t, err, test.want)
 	}
-	test := Config{Endpoints: []string{shared.Addr()}, Log: quiet, DialTimeout: 300 * time.Millisecond, CAFile: cert}
+	test := Config{Endpoints: []string{shared.Addr()}, Log: quiet, DialTimeout: 300 * time.Millisecond, knockTimeout: time.Minute, CAFile: cert}
 	_, err := Open(context.Background(), test)
 	wantError(t, err, "does not speak TLS as it should")
 }

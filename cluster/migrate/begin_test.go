@@ -23,7 +23,7 @@ func etcdOf(t *testing.T) (cluster *meta.Store, source, target *meta.Member, ter
 	etcd, err := meta.StartEmbedded(ctx, meta.EmbeddedConfig{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	check(t, err)
 	t.Cleanup(etcd.Close)
-	cluster, err = meta.Open(ctx, meta.Config{Endpoints: []string{etcd.Addr()}, Cluster: "begin", Log: slog.New(slog.DiscardHandler)})
+	cluster, err = meta.Open(ctx, meta.Config{Endpoints: []string{etcd.Addr()}, Cluster: "begin", Log: slog.New(slog.DiscardHandler), DialTimeout: time.Minute})
 	check(t, err)
 	t.Cleanup(func() { _ = cluster.Close() })
 	settings := meta.DefaultSettings()

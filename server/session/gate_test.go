@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/session"
+	"github.com/ostrodb/ostro/wire"
 )
 
 // TestNobodyExecutesInAViewThatIsOver moves ranges to and fro under load. A merge function of
@@ -111,15 +112,18 @@ func TestABatchInTheWrongViewIsRejectedWholeAndGoesToTheOwner(t *testing.T) {
 	}
 }
 
+// soon are options of clients that give up soon. They do so on a busy machine, too: what is to succeed is done by others.
+var soon = client.Options{Retry: 200 * time.Millisecond}
+
 func TestNothingIsAnsweredOnceTheLeaseIsOver(t *testing.T) {
 	w := newWorld(t, store.Options{}, session.Options{}, "a")
-	c := dial(t, w.seeds(), client.Options{Retry: 200 * time.Millisecond})
+	c, hasty := dial(t, w.seeds(), client.Options{}), dial(t, w.seeds(), soon)
 	run(t, c, []step{{op: client.Put(0, []byte("k"), []byte("v"))}})
 	w.nodes["a"].gate.die()
-	if _, err := c.Do(t.Context(), client.Get(0, []byte("k"))); !errors.Is(err, client.ErrUnavailable) {
+	if _, err := hasty.Do(t.Context(), client.Get(0, []byte("k"))); !errors.Is(err, client.ErrUnavailable) {
 		t.Fatalf("a read got %v", err)
 	}
-	if _, err := c.Do(t.Context(), client.Put(0, []byte("k"), []byte("w"))); !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrUnknownOutcome) {
+	if _, err := hasty.Do(t.Context(), client.Put(0, []byte("k"), []byte("w"))); !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrUnknownOutcome) {
 		t.Fatalf("a write got %v", err)
 	}
 	w.nodes["a"].gate.dead.Store(false)
@@ -137,10 +141,11 @@ func TestALeaseThatEndsWhileABatchIsExecutedKeepsItsResultsBack(t *testing.T) {
 			return append(dst, operand...), nil
 		},
 	}})
-	c := dial(t, "ostro://"+addr, client.Options{Retry: 200 * time.Millisecond})
-	if _, err := c.Do(t.Context(), client.Merge(0, []byte("k"), "die", []byte("v"))); !errors.Is(err, client.ErrUnknownOutcome) || executed.Load() == 0 {
+	c, hasty := dial(t, "ostro://"+addr, client.Options{}), dial(t, "ostro://"+addr, soon)
+	if _, err := hasty.Do(t.Context(), client.Merge(0, []byte("k"), "die", []byte("v"))); !errors.Is(err, client.ErrUnknownOutcome) {
 		t.Fatalf("executed %d times and answered %v", executed.Load(), err)
 	}
+	await.True(t, "it is executed", gate.dead.Load)
 	gate.dead.Store(false)
 	run(t, c, []step{{op: client.Get(0, []byte("k")), value: "v"}}) // It had happened.
 }
@@ -213,8 +218,17 @@ func TestAnOperationThatWaitedMovesWithItsRange(t *testing.T) {
 func TestAnOperationWaitsOnlySoLong(t *testing.T) {
 	w := newWorld(t, store.Options{}, session.Options{WaitLimit: 50 * time.Millisecond}, "a")
 	w.show("a", view.RangesOf(view.Whole))
-	c := dial(t, w.seeds(), client.Options{Retry: 2 * time.Second}) // Time for an answer, also on a busy machine.
-	if _, err := c.Do(t.Context(), client.Put(0, []byte("k"), nil)); !errors.Is(err, client.ErrUnavailable) {
+	raw := rawSession(t, w.nodes["a"].addr)
+	if err := greetRaw(raw); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if r, err := tell(raw, wire.Batch{Client: 1}, wire.Op{Code: wire.OpPut, Key: []byte("k")}); err != nil || r.Status != wire.Busy {
+			t.Fatalf("the server says %s %q, %v", r.Status, r.Value, err)
+		}
+	}
+	c := dial(t, w.seeds(), soon)
+	if _, err := c.Do(t.Context(), client.Get(0, []byte("k"))); !errors.Is(err, client.ErrUnavailable) {
 		t.Fatal(err)
 	}
 }
@@ -234,7 +248,7 @@ func TestAScanOfWhatIsReturnedWaitsOnlySoLong(t *testing.T) {
 	}
 	defer a.End()
 	a.Release(nil)
-	c := dial(t, w.seeds(), client.Options{Retry: 2 * time.Second})
+	c := dial(t, w.seeds(), soon)
 	for _, err = range c.Scan(t.Context(), 0, client.ScanOptions{}) {
 	}
 	if !errors.Is(err, client.ErrUnavailable) {

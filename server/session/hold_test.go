@@ -57,12 +57,12 @@ func TestALeaseThatEndsWhileResultsAreHeldEndsTheSession(t *testing.T) {
 	gate := &testGate{changed: make(chan struct{})}
 	gate.routing.Store(session.Alone().Routing())
 	srv, addr := serve(t, openStore(t, so), session.Options{Gate: gate})
-	c := dial(t, "ostro://"+addr, client.Options{Retry: 200 * time.Millisecond})
+	c, hasty := dial(t, "ostro://"+addr, client.Options{}), dial(t, "ostro://"+addr, soon)
 	run(t, c, []step{{op: client.Put(0, []byte("a"), []byte("v"))}})
 	copies.Hold()
 	defer copies.Flow()
 	held := srv.Metrics().Held
-	f := c.Put(t.Context(), 0, []byte("k"), []byte("v"))
+	f := hasty.Put(t.Context(), 0, []byte("k"), []byte("v"))
 	await.True(t, "results are held", func() bool { return srv.Metrics().Held > held })
 	gate.die()
 	if _, err := f.Wait(); !errors.Is(err, client.ErrUnknownOutcome) {
