@@ -29,7 +29,7 @@ type callee struct {
 	last     uint32 // sequence of the last request that was executed
 	begun    bool
 	unacked  bool
-	crowded  bool // the outbox had no room for an answer
+	crowded  bool // the outbox had no room for an answer, or for the rest of one
 	parked   bool // waits for a RECV
 	syncing  bool // waits for a helper
 	deadline time.Time
@@ -281,6 +281,7 @@ func (c *callee) read(e *Engine) (bool, fabric.Status) {
 				return false, fabric.PeerLost
 			}
 			if c.blocked {
+				c.crowded = true // The socket may take all of it before it is watched.
 				return false, fabric.OK
 			}
 			continue

@@ -161,28 +161,32 @@ func (e *Engine) flushDirty() {
 	for _, c := range e.dirty {
 		c.dirty = false
 		if !c.closed {
-			if err := c.flush(&e.poll); err != nil {
-				e.fail(c.q, fabric.PeerLost)
-			}
+			c.goOn(e)
 		}
 	}
 	clear(e.dirty)
 	e.dirty = e.dirty[:0]
 }
 
+// goOn writes what the socket takes. A request that waited for that goes on: when all is written the socket tells no more.
+func (c *caller) goOn(e *Engine) {
+	waited := c.blocked
+	if err := c.flush(&e.poll); err != nil {
+		e.fail(c.q, fabric.PeerLost)
+		return
+	}
+	if waited && !c.blocked {
+		e.enqueue(c.q)
+	}
+}
+
 // ready takes answers and continues what waited for the socket.
 func (c *caller) ready(e *Engine, events uint32) {
 	defer e.survive(c.q)
 	if events&unix.EPOLLOUT != 0 {
-		if err := c.flush(&e.poll); err != nil {
-			e.fail(c.q, fabric.PeerLost)
-			return
-		}
-		if !c.blocked {
-			e.enqueue(c.q)
-		}
+		c.goOn(e)
 	}
-	if events&^unix.EPOLLOUT == 0 {
+	if c.closed || events&^unix.EPOLLOUT == 0 {
 		return
 	}
 	place, n := c.direct(e)

@@ -59,14 +59,11 @@ func (c *Completions) Push(index uint64, done *fabric.Completion) {
 	}
 }
 
-// Wake ends the sleep of whoever waits for a completion.
+// Wake ends the sleep of whoever waits for a completion, and of who is about to.
 func (c *Completions) Wake() {
 	c.armed.Store(0)
-	wake(c.low())
+	wake(c.armed)
 }
-
-// low is the half of produced that a sleeper compares.
-func (c *Completions) low() *atomic.Uint32 { return (*atomic.Uint32)(unsafe.Pointer(c.produced)) }
 
 // Take is the program's, one caller at a time: it decodes what has been pushed
 // since the last call, up to len(into).
@@ -95,8 +92,14 @@ func (c *Completions) Relieve() bool { return c.starved.Load() != 0 && c.starved
 // SleepAt waits, perhaps too short, while no more than seen completions were
 // pushed.
 func (c *Completions) SleepAt(seen uint64) {
-	c.armed.Store(1)
+	c.arm()
 	if c.produced.Load() == seen {
-		sleep(c.low(), uint32(seen), maxSleep)
+		c.sleepArmed()
 	}
 }
+
+// arm has the next completion wake the program.
+func (c *Completions) arm() { c.armed.Store(1) }
+
+// sleepArmed waits for a Wake since arm. It tells whether one came.
+func (c *Completions) sleepArmed() bool { return sleep(c.armed, 1, maxSleep) }

@@ -17,10 +17,11 @@ const (
 )
 
 // sleep waits on a shared word while it has the value, and no longer than limit.
-// It may return for no reason.
-func sleep(word *atomic.Uint32, value uint32, limit time.Duration) {
+// It may return for no reason. It is false if the time was over.
+func sleep(word *atomic.Uint32, value uint32, limit time.Duration) bool {
 	ts := unix.NsecToTimespec(int64(limit))
-	_, _, _ = unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	_, _, errno := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWait, uintptr(value), uintptr(unsafe.Pointer(&ts)), 0, 0)
+	return errno != unix.ETIMEDOUT
 }
 
 // wake ends all sleeps on the word, in every process.

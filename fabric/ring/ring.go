@@ -9,9 +9,9 @@
 //	send.tail, recv.tail program   requests posted, ever
 //	send.head, recv.head NIC       slots free again, ever
 //	state                NIC       fabric.State; sleepers wait on it
-//	produced             NIC       completions pushed, ever; sleepers wait on it
+//	produced             NIC       completions pushed, ever
 //	consumed             program   completions taken, ever
-//	armed                program   somebody sleeps on produced
+//	armed                both      set by the program that is about to sleep on it, cleared by who wakes it
 //	starved              NIC       requests wait for room: kick after taking some
 //	asleep               NIC       ringing a doorbell needs the event, too
 //	doorbell bits        both      set by the program, taken by the NIC

@@ -80,3 +80,18 @@ func TestEveryBellIsHeardOnce(t *testing.T) {
 		t.Error("a sleeper needs the event")
 	}
 }
+
+// A NIC that finds a sleeper may take a moment to wake it. Meanwhile that has taken the completion, has armed again, and has looked
+// for the last time: it must not sleep through all that follows, for the NIC takes it for awake.
+func TestAWakeThatComesBeforeTheSleepEndsIt(t *testing.T) {
+	c := NewCompletions(mapped(t, CompletionsBytes(4)), 4)
+	c.Push(0, &fabric.Completion{ID: 5})
+	c.arm()
+	if c.Produced() != 1 {
+		t.Fatal("it would not sleep")
+	}
+	c.Wake()
+	if !c.sleepArmed() {
+		t.Error("it slept until its time was over")
+	}
+}

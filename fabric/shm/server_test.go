@@ -27,8 +27,8 @@ func TestNonsenseOnTheSocketEndsOneSessionOnly(t *testing.T) {
 	path := serve(t)
 	a, b := fabrictest.Pair(t, open(t, path, "a", "b"))
 	for _, packet := range []string{
-		"x", "{}", `{"Version":99,"Name":"old"}`, `{"Version":1,"Name":` + strings.Repeat("[", 9000),
-		`{"Version":1,"Name":"` + strings.Repeat("n", 20000) + `"}`,
+		"x", "{}", `{"Version":99,"Name":"old"}`, `{"Version":2,"Name":` + strings.Repeat("[", 9000),
+		`{"Version":2,"Name":"` + strings.Repeat("n", 20000) + `"}`,
 	} {
 		c := dialRaw(t, path)
 		if _, err := c.Write([]byte(packet)); err != nil {
@@ -59,7 +59,7 @@ func TestControlRequestsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 		return string(answer[:n])
 	}
-	if got := ask(`{"Version":1,"Name":"odd"}`); strings.Contains(got, "Error") {
+	if got := ask(`{"Version":2,"Name":"odd"}`); strings.Contains(got, "Error") {
 		t.Fatal(got)
 	}
 	ask(`{"Verb":"new-domain"}`)

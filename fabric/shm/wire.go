@@ -22,7 +22,7 @@ import (
 )
 
 // version is that of the control protocol and of the shared memory.
-const version = 1
+const version = 2
 
 // packetBytes bounds a control packet.
 const packetBytes = 16 << 10

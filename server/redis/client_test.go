@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
@@ -108,6 +109,28 @@ func TestAPauseHoldsWritersBack(t *testing.T) {
 		t.Fatalf("the postponed SET answers %v, %v", r, err)
 	}
 	converse(t, boss, [2]string{"GET a", "$1 2"})
+}
+
+// A loop that is being woken for something else must not miss that the pause is over.
+func TestWhoIsPausedHearsOfTheEndWhateverElseTheLoopIsWokenFor(t *testing.T) {
+	srv := startServer(t, store.Options{}, redis.Config{Loops: 1})
+	c := dialRaw(t, srv.Addr().String())
+	converse(t, c, [2]string{"PING", "+PONG"})
+	for i := range 5000 {
+		srv.PauseClients()
+		if err := c.send("ping"); err != nil {
+			t.Fatal(err)
+		}
+		for srv.Paused(0) == 0 {
+		}
+		for range i % 500 { // It is in the midst of a round when it is told.
+			srv.Wake(0)
+		}
+		srv.UnpauseClients()
+		if r, err := c.receive(); err != nil || r.raw != "+PONG\r\n" {
+			t.Fatalf("after %d pauses: %v, %v", i, r, err)
+		}
+	}
 }
 
 func TestHelloTellsWhoIsThere(t *testing.T) {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -56,6 +57,30 @@ func (s *Server) WelcomeStranger(local bool) string {
 	b := make([]byte, 4096)
 	n, _ := unix.Read(fds[1], b)
 	return string(b[:n])
+}
+
+// LingerTLS has TLS clients whose loops have closed leave after so long.
+func (s *Server) LingerTLS(d time.Duration) { s.tls.linger.Store(int64(d)) }
+
+// OpenTLS is how many TLS connections there are, clients of loops or not.
+func (s *Server) OpenTLS() int {
+	s.tls.mu.Lock()
+	defer s.tls.mu.Unlock()
+	return len(s.tls.open)
+}
+
+// Wake has a loop look around.
+func (s *Server) Wake(id int) { s.startedLoops()[id].poller.wake() }
+
+// PauseClients and UnpauseClients are CLIENT PAUSE, for a day, and CLIENT UNPAUSE.
+func (s *Server) PauseClients() { s.pauseClients(time.Now().Add(24*time.Hour).UnixMilli(), true) }
+
+func (s *Server) UnpauseClients() { s.unpauseClients() }
+
+// Paused is how many connections of a loop wait for the end of a pause.
+func (s *Server) Paused(id int) (n int) {
+	s.onLoop(id, func(l *loop) { n = len(l.pause.conns) })
+	return n
 }
 
 // onLoop runs f on a loop's goroutine and waits for it.

@@ -239,13 +239,13 @@ func (l *loop) round(events []unix.EpollEvent) {
 	l.load.resume(now)
 	l.call.now = l.now
 	l.fuel.begin(len(l.again))
-	l.lookAtPause()
 	for _, e := range events {
 		if int(e.Fd) == l.poller.event {
-			l.poller.drained()
+			l.poller.drained() // Before anything is looked at that it may have been woken for.
 			l.takeInbox()
 		}
 	}
+	l.lookAtPause()
 	if l.srv.cfg.Cluster != nil {
 		l.lookAtCluster()
 	}

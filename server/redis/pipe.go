@@ -18,6 +18,7 @@ const pipeBytes = 256 << 10
 //	client == TLS == two goroutines == pipe == loop
 type pipe struct {
 	tell func(events uint32) // posts to the loop; fixed before use
+	over func()              // bounds what is left to do when the loop has closed; as tell
 
 	mu      sync.Mutex
 	room    sync.Cond // there is room in arrived, or the loop closed
@@ -136,11 +137,12 @@ func (p *pipe) readable() bool {
 	return p.taken < len(p.arrived) || p.ended
 }
 
-// close is the loop's. What was sent still goes to the client.
+// close is the loop's. What was sent still goes to the client, if that reads it soon.
 func (p *pipe) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
+	p.over()
 	p.room.Broadcast()
 	p.work.Broadcast()
 }

@@ -8,12 +8,16 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 const (
 	handshakeSeconds = 10
 	tlsReadBytes     = 16 << 10 // a TLS record
+
+	// tlsLinger is how long a client may take to read what it was sent before its loop closed. It counts as no client any more.
+	tlsLinger = 10 * time.Second
 )
 
 // tlsFront is the encrypted port. Go's own TLS runs in two goroutines per
@@ -24,6 +28,7 @@ const (
 // Invariant: whichever end closes, the goroutines close the other.
 type tlsFront struct {
 	config    *tls.Config
+	linger    atomic.Int64 // nanoseconds
 	listeners []net.Listener
 	accepting sync.WaitGroup
 	pumping   sync.WaitGroup
@@ -43,6 +48,7 @@ func (t *tlsFront) prepare(c *TLSConfig) error {
 		return fmt.Errorf("reading the TLS certificate %s and key %s: %w", c.CertFile, c.KeyFile, err)
 	}
 	t.config = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	t.linger.Store(int64(tlsLinger))
 	t.open = make(map[net.Conn]struct{})
 	if c.ClientAuth == ClientAuthNo {
 		return nil
@@ -128,9 +134,10 @@ func (t *tlsFront) bridge(s *Server, raw net.Conn) {
 	c := s.enterTLS(raw)
 	var up sync.WaitGroup
 	up.Go(func() { pumpUp(c.pipe, client) })
-	pumpDown(c.pipe, client)
-	_ = client.CloseWrite() // says goodbye
-	_ = raw.Close()         // ends the other goroutine
+	if pumpDown(c.pipe, client) {
+		_ = client.CloseWrite() // says goodbye
+	}
+	_ = raw.Close() // ends the other goroutine
 	up.Wait()
 }
 
@@ -144,6 +151,7 @@ func (s *Server) enterTLS(raw net.Conn) *conn {
 			l.post(message{ready: readyConn{c, events}})
 		}
 	}
+	c.pipe.over = func() { _ = raw.SetWriteDeadline(time.Now().Add(time.Duration(s.tls.linger.Load()))) } // A connection that cannot is at its end.
 	peer, _ := raw.RemoteAddr().(*net.TCPAddr)
 	if s.welcome(c, peer != nil && peer.IP.IsLoopback()) {
 		s.place(c)
@@ -168,16 +176,16 @@ func pumpUp(p *pipe, client io.Reader) {
 	}
 }
 
-// pumpDown carries the replies until the loop has closed.
-func pumpDown(p *pipe, client io.Writer) {
+// pumpDown carries the replies until the loop has closed, and tells whether the client took them.
+func pumpDown(p *pipe, client io.Writer) bool {
 	var b []byte
 	for {
 		if b = p.next(b); b == nil {
-			return
+			return true
 		}
 		if _, err := client.Write(b); err != nil {
 			p.end(true)
-			return
+			return false
 		}
 		b = idleBuffer(b)
 	}

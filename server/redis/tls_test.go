@@ -119,6 +119,25 @@ func TestTLSClientsMustShowACertificateWhenAsked(t *testing.T) {
 	}
 }
 
+func TestATLSClientThatIsClosedAndReadsNothingGoes(t *testing.T) {
+	id := newIdentity(t)
+	srv := startTLS(t, id, redis.ClientAuthNo)
+	srv.LingerTLS(10 * time.Millisecond)
+	c := dialTLS(t, srv, &tls.Config{RootCAs: id.pool})
+	sendTo(t, c, bulk("SET", "k", strings.Repeat("x", 1<<20)))
+	expect(t, c, "+OK\r\n")
+	sendTo(t, c, strings.Repeat(bulk("GET", "k"), 40), bulk("QUIT"))
+	boss := dialRaw(t, srv.Addr().String())
+	await.True(t, "much waits for the client", func() bool {
+		r, err := boss.do("client", "list", "type", "normal")
+		return err == nil && strings.Contains(r.text, "cmd=quit")
+	})
+	if _, err := boss.do("client", "kill", "type", "normal", "skipme", "yes"); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, "its connection is gone", func() bool { return srv.OpenTLS() == 0 })
+}
+
 func TestATLSClientThatReadsNothingHoldsUpNobodyElse(t *testing.T) {
 	id := newIdentity(t)
 	srv := startTLS(t, id, redis.ClientAuthNo)

@@ -233,6 +233,18 @@ func TestAnOperationWaitsOnlySoLong(t *testing.T) {
 	}
 }
 
+func TestWhatWaitsForRecordsIsLookedAtNowAndThenOnly(t *testing.T) {
+	w := newWorld(t, store.Options{}, session.Options{WaitLimit: 500 * time.Millisecond}, "a")
+	w.show("a", view.RangesOf(view.Whole))
+	c := dial(t, w.seeds(), client.Options{Retry: time.Second})
+	if _, err := c.Do(t.Context(), client.Put(0, []byte("k"), nil)); !errors.Is(err, client.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if m := w.nodes["a"].srv.Metrics(); m.Rounds > 100 {
+		t.Errorf("%d rounds for an operation that waited", m.Rounds)
+	}
+}
+
 // silentPuller is the source of a migration that has stopped to answer.
 type silentPuller struct{}
 

@@ -44,8 +44,8 @@ func (w *worker) parkAs(p *park, f *store.Fetch) {
 	p.fetch, p.waits = f, true
 	if f == nil {
 		w.arriving = append(w.arriving, p)
-		if len(w.arriving) == 1 {
-			w.nudge()
+		if w.on.park == nil && len(w.arriving) == 1 {
+			w.nudge() // So that it is looked at now and then. Who waits once more is seen by attend.
 		}
 		return
 	}

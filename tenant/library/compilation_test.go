@@ -80,6 +80,32 @@ func TestAStopWaitsForNoCompiler(t *testing.T) {
 	}
 }
 
+func TestAStopTellsWhoWaitsBehindAnotherModuleOfItsTenant(t *testing.T) {
+	book, err := OpenFiles("")
+	must(t, err)
+	before := openLibrary(t, "", func(o *Options) { o.Book = book })
+	for _, f := range []string{"f", "g"} {
+		install(t, before.shelf(1, "called"), f, librarytest.Module(f, f))
+	}
+	before.Close()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBombs("called")
+		l := b.open(t, book)
+		told := make(chan error, 2)
+		for _, f := range []string{"f", "g"} {
+			l.shelf(1, "called").Find([]byte(f)).Prepare(func(err error) { told <- err })
+		}
+		<-b.began
+		l.Close()
+		for range 2 {
+			if err := <-told; !errors.Is(err, errClosed) {
+				t.Errorf("who calls hears %v", err)
+			}
+		}
+		close(b.end)
+	})
+}
+
 func TestWhoInstallsWhatTakesLongHoldsUpOthersForAWhileOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBombs("bad")

@@ -82,11 +82,19 @@ func (q *queue) done(s *Shelf) {
 	}
 }
 
-func (q *queue) close() {
+// close ends the queue, and returns what nobody will take: of a tenant one of whose modules is being compiled, too, which may go on
+// for longer than anybody looks.
+func (q *queue) close() (left []*edition) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
+	for _, all := range q.wanted {
+		left = append(left, all...)
+	}
+	clear(q.wanted)
+	q.order = nil
 	q.filled.Broadcast()
+	return left
 }
 
 // compilersMost bounds the memory of compilers on machines with many cores: a module that is made for that takes 410 MB.

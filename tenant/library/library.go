@@ -140,8 +140,9 @@ func Open(ctx context.Context, opts Options) (*Library, error) {
 // that may take longer than a stop. Calls of what is compiled go on.
 func (l *Library) Halt() {
 	l.stop(errClosed)
-	l.compiling.close()
-	l.slowly.close()
+	for _, e := range append(l.compiling.close(), l.slowly.close()...) {
+		e.ready(nil, errClosed)
+	}
 }
 
 // Close ends the library when no call begins any more. It waits for no compiler.
