@@ -48,6 +48,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 		return yielding, err
 	}
 	m.silence.end()
+	m.waits("")
 	m.yielded = y
 	if y.Bytes > 0 {
 		m.total.Store(y.Bytes)
