@@ -160,3 +160,16 @@ func TestTimeInTheQueueIsNoSilenceOfTheSource(t *testing.T) {
 		t.Errorf("it is %s, and silence counts since %s", m.at, m.silence.since)
 	}
 }
+
+// The answer to a return can be lost though etcd has written it. While the source replays there is nothing to be written again.
+func TestAReturnWhoseAnswerWasLostIsNotWrittenAgain(t *testing.T) {
+	m := moveApart(t, filled(t, 10), func(s *Source, to *peer.Server) { s.Handle(to) }, (*peer.Server).ServeConn)
+	back := m.want
+	back.Stage = meta.Returning
+	m.o.Cache = &unchanging{meta.Snapshot{Migrations: map[uint64]meta.Migration{m.id: back}}}
+	m.o.Member = func() (*meta.Member, error) { return nil, errors.New("etcd was asked") }
+	m.enter(returning)
+	if m.once(t.Context()); m.at != over {
+		t.Errorf("it is %s", m.at)
+	}
+}

@@ -51,7 +51,8 @@ type move struct {
 	began    time.Time
 	served   time.Time // when all was here
 	silence  silence
-	returns  string // why, if nobody cancelled it
+	warned   time.Time // when it was last told that this stage fails
+	returns  string    // why, if nobody cancelled it
 	yielded  yielded
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
@@ -111,7 +112,7 @@ func (m *move) enter(s stage) {
 	if m.at != "" {
 		m.log.Debug("a stage of the migration is over", "stage", string(m.at), "took", now.Sub(m.since).Round(time.Microsecond).String(), "next", string(s))
 	}
-	m.at, m.since = s, now
+	m.at, m.since, m.warned = s, now, time.Time{}
 	m.now.Store(&s)
 }
 
@@ -202,7 +203,7 @@ func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
 // failed waits before the next attempt. A source that is silent for too long, but has its lease, may never answer this
 // node, or this node not make safe what came: then that is returned to the source by way of etcd.
 func (m *move) failed(ctx context.Context, err error) {
-	m.log.Warn("a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
+	m.warn(err)
 	begun := m.o.Cache.Snapshot().Migrations[m.id].Stage
 	unheard := m.unheard(begun, err)
 	if m.at == closing {
@@ -222,6 +223,15 @@ func (m *move) failed(ctx context.Context, err error) {
 		return
 	}
 	pauseFor(ctx, retryPause)
+}
+
+// warn tells that a stage fails: it is tried twenty times a second, and told once and then now and then.
+func (m *move) warn(err error) {
+	level := slog.LevelDebug
+	if now := time.Now(); now.Sub(m.warned) >= logEvery {
+		level, m.warned = slog.LevelWarn, now
+	}
+	m.log.Log(context.Background(), level, "a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
 }
 
 // unheard is for how long the source has been silent, when a step has failed. While nothing has changed hands nobody is kept waiting: then
