@@ -150,6 +150,9 @@ func (l *life) why(err error) error {
 	return err
 }
 
+// leavePatience is how long etcd has for the end of a lease that is given back. Else it ends by itself.
+const leavePatience = 2 * time.Second
+
 // patience is how long a node waits for the lease of its former self to end.
 const patience = 10 * time.Second
 
@@ -186,7 +189,9 @@ func (l *life) join(first bool) (*meta.Member, error) {
 func (l *life) adopt(m *meta.Member) error {
 	s, err := l.cache.Wait(l.ctx, func(s *meta.Snapshot) bool { return s.Revision >= m.Token() })
 	if err != nil {
-		_ = m.Lease.Close(context.Background())
+		last, cancel := context.WithTimeout(context.Background(), leavePatience)
+		defer cancel()
+		_ = m.Lease.Close(last)
 		return l.why(err)
 	}
 	l.gate.show(s)
@@ -365,7 +370,7 @@ func (l *life) closeOnce(ctx context.Context, save bool) error {
 		errs = append(errs, err)
 	}
 	if m := l.gate.member.Load(); m != nil {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), leavePatience)
 		defer cancel()
 		if err := m.Leave(last); err != nil {
 			l.log.Warn("the cluster was not told that this node ends", "why", err)

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"strings"
@@ -95,6 +96,80 @@ func TestAMigrationThatMustWaitAgainIsQueuedAndItsSourceNotAsked(t *testing.T) {
 	m.o.Cache = &unchanging{meta.Snapshot{Migrations: map[uint64]meta.Migration{m.id: want}}} // Nobody is alive.
 	m.enter(yielding)
 	if m.once(t.Context()); m.at != queued {
+		t.Errorf("it is %s", m.at)
+	}
+}
+
+// wantedMove is a migration that is wanted and has left the queue, with a target that is not patient at all.
+func wantedMove(t *testing.T, handle func(*Source, *peer.Server), connect func(*peer.Server, net.Conn)) (*move, *meta.Store) {
+	t.Helper()
+	cluster, _, target, _ := etcdOf(t)
+	want, err := cluster.Migrate(t.Context(), meta.MigrationRequest{Source: "source", Target: "target", Ranges: view.RangesOf(view.SlotsRange(0, 99))})
+	check(t, err)
+	cache, err := cluster.Follow(t.Context())
+	check(t, err)
+	t.Cleanup(cache.Close)
+	m := moveApart(t, filled(t, 10), handle, connect)
+	m.id, m.ranges, m.want = want.ID, want.Ranges, want
+	m.o.Cache, m.o.Member = cache, func() (*meta.Member, error) { return target, nil }
+	m.o.Patience = time.Nanosecond
+	m.enter(yielding)
+	return m, cluster
+}
+
+func TestAMigrationWhoseSourceDoesNotAnswerItsTargetFailsWithTheReason(t *testing.T) {
+	m, cluster := wantedMove(t, func(*Source, *peer.Server) {}, func(_ *peer.Server, c net.Conn) { _ = c.Close() })
+	for tries := 0; m.at != over && tries < 5; tries++ {
+		m.once(t.Context())
+	}
+	got, err := cluster.Read(t.Context())
+	check(t, err)
+	if end := got.Migrations[m.id]; m.at != over || end.Stage != meta.Failed || !strings.Contains(end.Why, "source does not answer target") {
+		t.Errorf("the target is %s, and the migration %s: %s", m.at, end.Stage, end.Why)
+	}
+}
+
+// refusing is a source that lives and cannot give anything away yet.
+type refusing struct{ given }
+
+func (refusing) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, error) {
+	return meta.Migration{}, errors.New("the node is starting")
+}
+
+func TestAMigrationWhoseSourceRefusesItWaitsAndSaysWhy(t *testing.T) {
+	m, cluster := wantedMove(t, func(s *Source, to *peer.Server) { NewSource(refusing{s.origin.(given)}).Handle(to) }, (*peer.Server).ServeConn)
+	for range 5 {
+		m.once(t.Context())
+	}
+	got, err := cluster.Read(t.Context())
+	check(t, err)
+	if now := got.Migrations[m.id]; m.at == over || now.Stage != meta.Wanted {
+		t.Errorf("the target is %s, and the migration %s: %s", m.at, now.Stage, now.Why)
+	}
+	if why := m.progress().Waiting; !strings.Contains(why, "the node is starting") {
+		t.Errorf("it waits because %q", why)
+	}
+}
+
+func TestTimeInTheQueueIsNoSilenceOfTheSource(t *testing.T) {
+	m, _ := wantedMove(t, func(*Source, *peer.Server) {}, func(_ *peer.Server, c net.Conn) { _ = c.Close() })
+	m.once(t.Context()) // It fails.
+	m.enter(queued)
+	m.once(t.Context())
+	if m.silence != (silence{}) || m.at == queued {
+		t.Errorf("it is %s, and silence counts since %s", m.at, m.silence.since)
+	}
+}
+
+// The answer to a return can be lost though etcd has written it. While the source replays there is nothing to be written again.
+func TestAReturnWhoseAnswerWasLostIsNotWrittenAgain(t *testing.T) {
+	m := moveApart(t, filled(t, 10), func(s *Source, to *peer.Server) { s.Handle(to) }, (*peer.Server).ServeConn)
+	back := m.want
+	back.Stage = meta.Returning
+	m.o.Cache = &unchanging{meta.Snapshot{Migrations: map[uint64]meta.Migration{m.id: back}}}
+	m.o.Member = func() (*meta.Member, error) { return nil, errors.New("etcd was asked") }
+	m.enter(returning)
+	if m.once(t.Context()); m.at != over {
 		t.Errorf("it is %s", m.at)
 	}
 }

@@ -51,7 +51,8 @@ type move struct {
 	began    time.Time
 	served   time.Time // when all was here
 	silence  silence
-	returns  string // why, if nobody cancelled it
+	warned   time.Time // when it was last told that this stage fails
+	returns  string    // why, if nobody cancelled it
 	yielded  yielded
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
@@ -111,7 +112,7 @@ func (m *move) enter(s stage) {
 	if m.at != "" {
 		m.log.Debug("a stage of the migration is over", "stage", string(m.at), "took", now.Sub(m.since).Round(time.Microsecond).String(), "next", string(s))
 	}
-	m.at, m.since = s, now
+	m.at, m.since, m.warned = s, now, time.Time{}
 	m.now.Store(&s)
 }
 
@@ -202,25 +203,47 @@ func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
 // failed waits before the next attempt. A source that is silent for too long, but has its lease, may never answer this
 // node, or this node not make safe what came: then that is returned to the source by way of etcd.
 func (m *move) failed(ctx context.Context, err error) {
-	m.log.Warn("a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
-	unheard := m.silence.lasts(m.advances.Load())
+	m.warn(err)
+	begun := m.o.Cache.Snapshot().Migrations[m.id].Stage
+	unheard := m.unheard(begun, err)
 	if m.at == closing {
 		m.enter(copying) // What was missed nobody knows.
 	}
-	if m.at == copying && unheard > m.o.Patience {
-		if _, err := m.giveUp(ctx, fmt.Errorf("%s does not answer %s: %w", m.want.Source, m.o.Self, err)); err == nil {
+	if (m.at == copying || begun == meta.Wanted) && unheard > m.o.Patience {
+		why := fmt.Errorf("%s does not answer %s: %s", m.want.Source, m.o.Self, reason(err))
+		if _, err := m.giveUp(ctx, why); err == nil {
 			m.enter(over)
 			return
 		}
 	}
-	moving := m.o.Cache.Snapshot().Migrations[m.id].Stage == meta.Moving
-	if moving && m.at != returning && m.at != completing && unheard > m.o.Patience {
+	if begun == meta.Moving && m.at != returning && m.at != completing && unheard > m.o.Patience {
 		m.returns = m.stuck() + ": " + reason(err)
 		m.log.Warn("the migration does not go on: what came is returned", "why", m.returns)
 		m.enter(returning)
 		return
 	}
 	pauseFor(ctx, retryPause)
+}
+
+// warn tells that a stage fails: it is tried twenty times a second, and told once and then now and then.
+func (m *move) warn(err error) {
+	level := slog.LevelDebug
+	if now := time.Now(); now.Sub(m.warned) >= logEvery {
+		level, m.warned = slog.LevelWarn, now
+	}
+	m.log.Log(context.Background(), level, "a step of the migration failed; it is tried again", "stage", string(m.at), "why", err)
+}
+
+// unheard is for how long the source has been silent, when a step has failed. While nothing has changed hands nobody is kept waiting: then
+// a source that answers is not silent, though it may refuse, as it does while it starts, and people are told why the migration waits.
+func (m *move) unheard(begun meta.Stage, err error) time.Duration {
+	if begun == meta.Wanted {
+		m.waits(reason(err))
+		if !errors.Is(err, peer.ErrUnreachable) && !errors.Is(err, peer.ErrLost) {
+			m.silence.end()
+		}
+	}
+	return m.silence.lasts(m.advances.Load())
 }
 
 // stuck says in which way the migration has not gone on.
@@ -291,6 +314,7 @@ func (m *move) queue(ctx context.Context) (stage, error) {
 		return queued, err
 	}
 	m.waits("")
+	m.silence.end() // It was not the source that it waited for.
 	if never != nil {
 		return m.giveUp(ctx, never)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -48,6 +49,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 		return yielding, err
 	}
 	m.silence.end()
+	m.waits("")
 	m.yielded = y
 	if y.Bytes > 0 {
 		m.total.Store(y.Bytes)
@@ -226,16 +228,11 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 	if err := m.halt(ctx, Shut); err != nil {
 		return returning, err
 	}
-	member, err := m.o.Member()
-	if err != nil {
-		return returning, err
-	}
 	m.o.Gate.Expect(m.want.Ranges)
 	defer m.o.Gate.Unexpect(m.want.Ranges)
-	if err := member.Return(ctx, m.id, meta.Plan{Cut: last, Roster: m.o.Roster()}, m.returns); err != nil {
+	if err := m.returnOnce(ctx, last); err != nil {
 		return returning, err
 	}
-	m.log.Info("what came was returned to the source", "batch", last)
 	_, err = m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[m.id].Stage != meta.Moving })
 	if err != nil {
 		return returning, err
@@ -245,6 +242,23 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 	}
 	m.awaitSource(ctx)
 	return over, nil
+}
+
+// returnOnce writes that the ranges are the source's again, unless etcd says so: of an attempt before this one only the answer may have
+// been lost, and another would be refused for as long as the source takes.
+func (m *move) returnOnce(ctx context.Context, last record.BatchID) error {
+	if m.o.Cache.Snapshot().Migrations[m.id].Stage != meta.Moving {
+		return nil
+	}
+	member, err := m.o.Member()
+	if err != nil {
+		return err
+	}
+	if err := member.Return(ctx, m.id, meta.Plan{Cut: last, Roster: m.o.Roster()}, m.returns); err != nil {
+		return err
+	}
+	m.log.Info("what came was returned to the source", "batch", last)
+	return nil
 }
 
 // awaitSource waits until the source knows that it has the ranges back, if it can be asked.

@@ -204,7 +204,7 @@ func (a *Arrival) Finish(ctx context.Context) error {
 	for _, r := range a.ranges {
 		a.Pulled(r)
 	}
-	if err := a.waiting.await(ctx, a.st, wholeRange); err != nil {
+	if err := a.waiting.await(ctx, a.st, wholeRange, nil); err != nil {
 		return err
 	}
 	return a.Adopt(ctx)

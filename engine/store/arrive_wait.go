@@ -63,7 +63,7 @@ func (w *arrivalWait) end() {
 var ErrReturning = errors.New("keys are being returned to the node that they came from, and that takes long")
 
 // awaitEnd waits for the end of the arrival, or until nobody is to wait for that; for so long at the most, if that is not 0.
-func (w *arrivalWait) awaitEnd(st *Store, most time.Duration) error {
+func (w *arrivalWait) awaitEnd(st *Store, most time.Duration, gone <-chan struct{}) error {
 	var late <-chan time.Time
 	if most > 0 {
 		timer := time.NewTimer(most)
@@ -83,6 +83,8 @@ func (w *arrivalWait) awaitEnd(st *Store, most time.Duration) error {
 			return nil
 		case <-late:
 			return ErrReturning
+		case <-gone:
+			return ErrClosed
 		case <-st.leaving:
 			return ErrClosed
 		}
@@ -100,7 +102,7 @@ func (w *arrivalWait) over(r Range) (over bool, turn chan struct{}, err error) {
 }
 
 // await waits until all of r was pulled.
-func (w *arrivalWait) await(ctx context.Context, st *Store, r Range) error {
+func (w *arrivalWait) await(ctx context.Context, st *Store, r Range, gone <-chan struct{}) error {
 	for {
 		over, turn, err := w.over(r)
 		if over {
@@ -110,6 +112,8 @@ func (w *arrivalWait) await(ctx context.Context, st *Store, r Range) error {
 		case <-turn:
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-gone:
+			return ErrClosed
 		case <-st.leaving:
 			return ErrClosed
 		}
@@ -193,7 +197,7 @@ func (ss *Session) takeAsked() (all []*askedOf) {
 		i := slices.IndexFunc(all, func(o *askedOf) bool { return o.from == one.from })
 		if i < 0 {
 			i = len(all)
-			all = append(all, &askedOf{from: one.from})
+			all = append(all, &askedOf{from: one.from, gone: ss.gone})
 		}
 		all[i].late = all[i].late || one.late
 		if one.whole {
@@ -212,13 +216,14 @@ type askedOf struct {
 	keys  []ArrivingKey
 	whole []Range
 	late  bool
+	gone  <-chan struct{} // of who asks
 }
 
 // get waits for it, for the end of a return so long at the most, and calls done then. It is called in a goroutine of its own.
 func (q *askedOf) get(most time.Duration, done func(error)) {
 	w := &q.from.waiting
 	if q.late {
-		done(w.awaitEnd(q.from.st, most)) // Another look before that would find the same.
+		done(w.awaitEnd(q.from.st, most, q.gone)) // Another look before that would find the same.
 		return
 	}
 	if len(q.whole) > 0 {
@@ -226,7 +231,7 @@ func (q *askedOf) get(most time.Duration, done func(error)) {
 		defer w.whole.Add(-1)
 	}
 	for _, r := range q.whole {
-		if err := w.await(context.Background(), q.from.st, r); err != nil {
+		if err := w.await(context.Background(), q.from.st, r, q.gone); err != nil {
 			done(err)
 			return
 		}
@@ -248,6 +253,9 @@ func (q *askedOf) getKeys(done func(error)) {
 			done(err)
 			return
 		case <-turn:
+		case <-q.gone:
+			done(ErrClosed)
+			return
 		case <-q.from.st.leaving:
 			done(ErrClosed)
 			return

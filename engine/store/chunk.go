@@ -224,9 +224,14 @@ func (ss *Session) putChunk(k *Key, e *entry, of int) Status {
 			ss.roomWanted = n
 			return st
 		}
+		select {
+		case <-ss.gone:
+			return st
+		default:
+		}
 		ss.noRoom = false
 		ss.guard.Leave()
-		ss.st.awaitRoom(1)
+		ss.st.awaitRoom(1, ss.gone)
 		ss.guard.Enter()
 	}
 }

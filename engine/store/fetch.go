@@ -57,6 +57,10 @@ type Fetch struct {
 	done func()
 }
 
+// GiveUp ends what fetches of the session wait for and may never come: room for writes, which copies elsewhere must be opened for, and
+// records that are to arrive. It is for who stops and runs their operations no more, and may be called at any time by anybody.
+func (ss *Session) GiveUp() { ss.goOnce.Do(func() { close(ss.gone) }) }
+
 // TakeFetch gives what the Cold operations since Begin, or since the last
 // TakeFetch, need.
 func (ss *Session) TakeFetch() *Fetch {
@@ -91,7 +95,7 @@ func (f *Fetch) Start(done func()) {
 	}
 	go func() {
 		if f.room > 0 {
-			f.st.awaitRoom(f.room)
+			f.st.awaitRoom(f.room, f.from.gone)
 		}
 		f.arrived()
 	}()

@@ -1,7 +1,10 @@
 package store_test
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
@@ -128,6 +131,39 @@ func TestAnImportThatIsAsideWaitsForNoCopies(t *testing.T) {
 	finish(t, im)
 	adopt(t, r.st, im)
 	e.compare("with its copies", r.st, everywhere)
+	r.end()
+}
+
+// endedWhenAwaited is a context that ends when somebody begins to wait for its end.
+type endedWhenAwaited struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (c *endedWhenAwaited) Done() <-chan struct{} {
+	c.ended.Store(true)
+	return c.Context.Done()
+}
+
+func (c *endedWhenAwaited) Err() error {
+	if c.ended.Load() {
+		return c.Context.Err()
+	}
+	return nil
+}
+
+// A node that is told to stop, or whose lease has ended, waits for no copies that nobody can make now.
+func TestTheEndOfAnImportWaitsForCopiesOnlyAsLongAsItMay(t *testing.T) {
+	r := newReign(t, store.Options{SegmentBytes: 4 << 10, Durability: store.EverySec, Heads: 2}, seedOf(t))
+	r.copies.Hold()
+	putSealed(t, r.ss[0], "k", "v") // All before it has to have its copies, too.
+	im := importAside(t, r.st)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := im.Finish(&endedWhenAwaited{Context: ctx}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ends with %v", err)
+	}
+	im.Abort()
 	r.end()
 }
 

@@ -33,7 +33,7 @@ func (im *Importer) Finish(ctx context.Context) error {
 	if err := last.dropUnnamed(ctx, large); err != nil {
 		return err
 	}
-	if err := last.settle(); err != nil {
+	if err := last.settle(ctx); err != nil {
 		return err
 	}
 	im.st.expectMore(im.aside) // From here on clients may remove what only other logs' recoveries know of.
@@ -165,7 +165,7 @@ func (w *ImportWorker) removeBelow(k *Key, ver uint64) Status {
 }
 
 // settle waits until all that was imported is durable.
-func (w *ImportWorker) settle() error {
+func (w *ImportWorker) settle(ctx context.Context) error {
 	w.ss.st.log.SealAll()
-	return w.ss.WaitDurable(Ticket{w.ss.st.log.Last()})
+	return w.ss.waitDurable(ctx, Ticket{w.ss.st.log.Last()})
 }

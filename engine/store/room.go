@@ -110,8 +110,8 @@ func (st *Store) takeRoom(wait bool) error {
 }
 
 // awaitRoom waits until a write may find room, or may learn that there is none. If
-// segments must be open elsewhere, as many are to be ready.
-func (st *Store) awaitRoom(n int) {
+// segments must be open elsewhere, as many are to be ready. Who has gone does not wait.
+func (st *Store) awaitRoom(n int, gone <-chan struct{}) {
 	for {
 		changed, hopeless := st.room.watch()
 		if hopeless && st.log.HasReserve() || st.roomReady(n) || st.log.Shortage() != nil || st.log.Err() != nil {
@@ -130,6 +130,8 @@ func (st *Store) awaitRoom(n int) {
 		select {
 		case <-changed:
 		case <-soon:
+		case <-gone:
+			return
 		case <-st.done:
 			return
 		}

@@ -53,6 +53,8 @@ type Session struct {
 
 	waitOnce sync.Once
 	moved    chan struct{}
+	gone     chan struct{} // closed by GiveUp
+	goOnce   sync.Once
 	onClose  []func()
 
 	attendant attendant
@@ -70,7 +72,7 @@ func (st *Store) NewSession() (*Session, error) {
 	n := int(st.sessions.Add(1) - 1)
 	ss := &Session{
 		st: st, ix: st.ix, log: st.log, root: st.ix.Root(), slots: st.log.Slots(), tables: &st.tables,
-		n: n, guard: g, head: st.log.Head(n), now: st.opts.Now(),
+		n: n, guard: g, head: st.log.Head(n), now: st.opts.Now(), gone: make(chan struct{}),
 	}
 	ss.attendant.begin(ss)
 	st.mu.Lock()

@@ -99,7 +99,7 @@ func (st *Store) deleteAll(ctx context.Context, first, end int) error {
 		}
 	}
 	ticket := ss.Seal()
-	return ss.WaitDurable(ticket)
+	return ss.waitDurable(ctx, ticket)
 }
 
 // deleteStep is how many keys are deleted inside one guard.

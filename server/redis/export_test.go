@@ -91,6 +91,12 @@ func (s *Server) onLoop(id int, f func(l *loop)) {
 	<-done
 }
 
+// Fetching is how many fetches of a loop are under way.
+func (s *Server) Fetching(id int) (n int) {
+	s.onLoop(id, func(l *loop) { n = l.fetching })
+	return n
+}
+
 // HoldLoop stops a loop until release is called.
 func (s *Server) HoldLoop(id int) (release func()) {
 	held, done := make(chan struct{}), make(chan struct{})

@@ -99,6 +99,7 @@ func (l *loop) releaseResumed() {
 // abandonParked waits for fetches whose connections are gone, so that none
 // arrives after the session's end.
 func (l *loop) abandonParked() {
+	l.sess.GiveUp() // What waits for room, or for what is to arrive, might do so for ever.
 	for l.fetching > 0 {
 		l.poller.wait(-1)
 		l.poller.drained()

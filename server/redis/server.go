@@ -222,6 +222,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.stopLoops(func(l *loop) { l.abort() })
+	for _, l := range s.startedLoops() {
+		l.sess.GiveUp()
+	}
 	s.tls.close()
 	<-done
 	return ctx.Err()

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
@@ -90,6 +92,47 @@ func TestShutdownDoesNotWaitForeverForAClientThatReadsNothing(t *testing.T) {
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Of all nodes of a cluster that are stopped one after the other the last has nobody who could open segments for it.
+func TestShutdownWaitsForNoRoomThatNobodyMakes(t *testing.T) {
+	for name, large := range map[string]bool{"for some writes": false, "for one that takes more than is ever ready": true} {
+		t.Run(name, func(t *testing.T) {
+			copies := hlogtest.New(t, 1)
+			srv, st := launch(t, store.Options{Dir: t.TempDir(), Durability: store.EverySec, SegmentBytes: 64 << 10, Replicator: copies}, redis.Config{Loops: 1})
+			c := dial(t, "tcp", srv.Addr().String())
+			sendTo(t, c, bulk("SET", "k", "v"))
+			expect(t, c, "+OK\r\n") // A segment is in use.
+			copies.RefuseOpens(-1)
+			before, value := st.Metrics().Batches, strings.Repeat("x", 1000)
+			if large {
+				value = strings.Repeat("x", 8<<20)
+			}
+			var writing sync.WaitGroup
+			writing.Go(func() {
+				for i, err := 0, error(nil); err == nil; i++ {
+					_, err = io.WriteString(c, bulk("SET", fmt.Sprint(i), value))
+				}
+			})
+			writing.Go(func() { _, _ = io.Copy(io.Discard, c) })
+			await.True(t, "a write waits for room", func() bool {
+				if large {
+					return st.Metrics().Batches > before // The rest of it has no room.
+				}
+				return srv.Fetching(0) > 0
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := srv.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			writing.Wait()
+			copies.RefuseOpens(0)
+			if err := st.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -204,6 +206,56 @@ func TestShutdownCutsWhoDoesNotEndInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-served
+}
+
+// Of all nodes of a cluster that are stopped one after the other the last has nobody who could open segments for it.
+func TestShutdownWaitsForNoRoomThatNobodyMakes(t *testing.T) {
+	for name, large := range map[string]bool{"for some writes": false, "for one that takes more than is ever ready": true} {
+		t.Run(name, func(t *testing.T) {
+			so, copies := copied(t)
+			so.SegmentBytes = 64 << 10
+			st := openStore(t, so)
+			srv, err := session.New(st, session.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours, theirs := net.Pipe()
+			go srv.ServeConn(theirs)
+			if err := greetRaw(ours); err != nil {
+				t.Fatal(err)
+			}
+			var writing sync.WaitGroup
+			writing.Go(func() { _, _ = io.Copy(io.Discard, ours) })
+			if _, err := ours.Write(putFrame(1, "k", "v")); err != nil {
+				t.Fatal(err)
+			}
+			await.True(t, "a segment is in use", func() bool { return st.Metrics().Batches > 0 })
+			copies.RefuseOpens(-1)
+			defer copies.RefuseOpens(0)
+			value, before := strings.Repeat("x", 1000), st.Metrics().Batches
+			if large {
+				value = strings.Repeat("x", 8<<20)
+			}
+			writing.Go(func() {
+				for i, err := 0, error(nil); err == nil; i++ {
+					_, err = ours.Write(putFrame(1, fmt.Sprint(i), value))
+				}
+			})
+			await.True(t, "a write waits for room", func() bool {
+				if large {
+					return st.Metrics().Batches > before // The rest of it has no room.
+				}
+				return srv.Metrics().Waiting > 0
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := srv.Shutdown(ctx); !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+			_ = ours.Close()
+			writing.Wait()
+		})
+	}
 }
 
 func TestAClientThatReadsNothingIsNotServedWithoutEnd(t *testing.T) {

@@ -279,6 +279,9 @@ func (s *Server) awaitConns(ctx context.Context) error {
 		c.close()
 	}
 	s.mu.Unlock()
+	for _, w := range s.workers {
+		w.sess.GiveUp()
+	}
 	<-done
 	return fmt.Errorf("native sessions were cut off: %w", ctx.Err())
 }

@@ -158,6 +158,7 @@ func (w *worker) attend() bool {
 
 // end closes the session once no I/O for it is under way.
 func (w *worker) end() {
+	w.sess.GiveUp() // What waits for room, or for what is to arrive, might do so for ever.
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.ended {
