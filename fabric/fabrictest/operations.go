@@ -31,7 +31,7 @@ func (s Suite) operations(t *testing.T) {
 			a.ok(fabric.Read(b.at(0), a.piece(0, n)))
 		}
 	})
-	s.test(t, "requests of many megabytes complete, whenever the way is free for more", testLong)
+	s.test(t, "requests of many megabytes complete, whenever the way is free for more", s.testLong)
 	s.test(t, "both ends are initiators", func(t *testing.T, a, b *end) {
 		a.mem.Bytes()[5], b.mem.Bytes()[6] = 55, 66
 		check(t, a.qp.Post(fabric.Write(b.at(5), a.piece(5, 1)).Signal(1)))
@@ -57,8 +57,8 @@ func (s Suite) operations(t *testing.T) {
 
 // testLong has requests stop and go on many times, for several share the way. Of each queue pair nothing else is in flight that
 // would continue it.
-func testLong(t *testing.T, a, b *end) {
-	const n = 16 << 20
+func (s Suite) testLong(t *testing.T, a, b *end) {
+	n := s.Rounds * (80 << 10)
 	from, to := newMemory(t, n), newMemory(t, n)
 	here := must(a.dom.Register(from, fabric.Everything))(t)
 	there := must(b.dom.Register(to, fabric.Everything))(t)
@@ -70,7 +70,7 @@ func testLong(t *testing.T, a, b *end) {
 	}
 	for range 4 {
 		for _, w := range []fabric.WR{
-			fabric.Write(there.Info().At(0), here.Piece(0, n)), fabric.Read(there.Info().At(0), here.Piece(0, n)),
+			fabric.Write(there.Info().At(0), here.Piece(0, uint32(n))), fabric.Read(there.Info().At(0), here.Piece(0, uint32(n))),
 		} {
 			for _, q := range qps {
 				check(t, q.Post(w.Signal(1)))
