@@ -5,7 +5,7 @@ package server_test
 import "time"
 
 const (
-	testLease    = 2 * time.Second
+	testLease    = 4 * time.Second
 	testPatience = 100 * time.Second
 	testDeadline = time.Second
 )

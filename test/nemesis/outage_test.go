@@ -73,6 +73,7 @@ func (g *game) endure(o outage, lasts time.Duration) bool {
 	g.hold(0, outageLease/16) // at any moment between renewals
 
 	silent := g.silences()
+	stalled := stalls()
 	began := time.Now()
 	g.must(o.name, o.begin(g))
 	answers, writes := g.load.Answers(), g.load.Writes()
@@ -85,7 +86,7 @@ func (g *game) endure(o outage, lasts time.Duration) bool {
 	lasted := time.Since(began)
 	late, err := g.logins(o)
 	g.must("log in", err)
-	lasted += late
+	lasted += late + stalled()
 
 	g.must("get answers after", g.answers(answersAfter))
 	g.load.Stop()
@@ -106,6 +107,26 @@ func (g *game) endure(o outage, lasts time.Duration) bool {
 	g.must("be healthy", g.cluster.WaitHealthy())
 	g.must("make sense", g.load.Check())
 	return true
+}
+
+// stalls looks for how long this machine stands still, and tells when it is called: nodes may have stood as long before they renewed
+// their leases, which they know of no more than of an outage.
+func stalls() (longest func() time.Duration) {
+	over, most := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var longest time.Duration
+		for was := time.Now(); ; {
+			select {
+			case <-over:
+				most <- longest
+				return
+			case <-time.After(time.Millisecond):
+			}
+			now := time.Now()
+			longest, was = max(longest, now.Sub(was)), now
+		}
+	}()
+	return func() time.Duration { close(over); return <-most }
 }
 
 // takes is how long before the end of an outage etcd is to go on, for all to be as before by then.
