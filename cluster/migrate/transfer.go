@@ -247,7 +247,7 @@ func (m *move) giveBack(ctx context.Context) (stage, error) {
 // returnOnce writes that the ranges are the source's again, unless etcd says so: of an attempt before this one only the answer may have
 // been lost, and another would be refused for as long as the source takes.
 func (m *move) returnOnce(ctx context.Context, last record.BatchID) error {
-	if m.o.Cache.Snapshot().Migrations[m.id].Stage != meta.Moving {
+	if m.o.Cache.Snapshot().Migrations[m.id].Stage == meta.Returning {
 		return nil
 	}
 	member, err := m.o.Member()
