@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/fabric/shm"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // long leaves tests of what others cover, too, to those who have the time.
@@ -140,6 +142,26 @@ func TestANodeWhoseLeaseWasDroppedServesAgainOrBeginsAnew(t *testing.T) {
 	w.check(c, 0, 1000)
 	w.write(c, 1000, 1500)
 	w.check(c, 0, 1500)
+}
+
+// What a client has not read when the log of its node is over would keep the node from another one for as long.
+func TestANodeBeginsAnewThoughAClientDoesNotRead(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3", "n4")
+	w.await("copies", copied)
+	n := w.nodes["n3"]
+	c, err := net.Dial("tcp", n.Addr())
+	w.must(err)
+	defer c.Close()
+	const long, many = 1 << 20, 64
+	echo := fmt.Sprintf("*2\r\n$4\r\nECHO\r\n$%d\r\n%s\r\n", long, strings.Repeat("x", long))
+	for range many {
+		_, err := c.Write([]byte(echo))
+		w.must(err)
+	}
+	before := n.Engine()
+	n.Depose()
+	await.True(t, "the node has another store", func() bool { now := n.Engine(); return now != nil && now != before })
 }
 
 func TestADrainedNodeGivesAllToOthersAndStays(t *testing.T) {

@@ -230,7 +230,7 @@ func (h *host) live(l *life) {
 		}
 		h.node.enter("rejoining")
 		h.log.Warn("this node's log is over: it begins another", "why", context.Cause(l.ctx))
-		l.close(context.Background(), false)
+		l.retire()
 		for {
 			var err error
 			if l, err = h.begin(); err == nil {

@@ -89,7 +89,7 @@ func (h *host) beginOnce() (*life, error) {
 	err := l.start()
 	if err != nil {
 		l.cancel(err)
-		l.close(context.Background(), false)
+		l.retire()
 		return nil, err
 	}
 	return l, nil
@@ -324,18 +324,35 @@ func (l *life) relayShutdown(front *redis.Server) {
 // close ends the life: what was received is answered, if it may be; the log is whole; then
 // the lease is given back. save is whether the store shall be quick to open again.
 func (l *life) close(ctx context.Context, save bool) (err error) {
-	l.closed.Do(func() { err = l.closeOnce(ctx, save) })
+	l.closed.Do(func() {
+		clients, cancel := forClients(ctx)
+		defer cancel()
+		err = l.closeOnce(ctx, clients, save)
+	})
 	return err
 }
 
-func (l *life) closeOnce(ctx context.Context, save bool) error {
+// retirePatience is how long clients have to read what they were answered before the log was over.
+const retirePatience = time.Second
+
+// retire closes a life whose log is over. Nobody can be told anything new of it, so nobody is waited for: the node has to begin another.
+func (l *life) retire() {
+	l.closed.Do(func() {
+		clients, cancel := context.WithTimeout(context.Background(), retirePatience)
+		defer cancel()
+		if err := l.closeOnce(context.Background(), clients, false); err != nil {
+			l.log.Warn("the node's log that is over was not closed in good order", "why", err)
+		}
+	})
+}
+
+// closeOnce ends all. Clients that have no answer when theirs is over are cut off.
+func (l *life) closeOnce(ctx, clients context.Context, save bool) error {
 	l.cancel(errStopped)
 	var errs []error
 	if l.functions != nil {
 		l.functions.Halt()
 	}
-	clients, cancel := forClients(ctx)
-	defer cancel()
 	if l.redis != nil {
 		if err := l.redis.Shutdown(clients); err != nil {
 			l.log.Warn("clients were cut off", "err", err)

@@ -41,6 +41,9 @@ func (n *Node) Drop() {
 	n.end()
 }
 
+// Depose has the node believe that others have its log.
+func (n *Node) Depose() { n.cluster.life.Load().cancel(errRetired) }
+
 // Isolate cuts a node off from etcd for good: it goes on, and is deposed.
 func (n *Node) Isolate() { _ = n.cluster.meta.Close() }
 
