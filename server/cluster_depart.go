@@ -51,8 +51,9 @@ const (
 
 // departures are those of a life.
 type departures struct {
-	mu  sync.Mutex
-	all map[migrate.ID]*departure
+	beginning sync.Mutex // held from the end of one to the beginning of the next in its place
+	mu        sync.Mutex
+	all       map[migrate.ID]*departure
 }
 
 func (ds *departures) of(id migrate.ID) *departure {
@@ -61,7 +62,7 @@ func (ds *departures) of(id migrate.ID) *departure {
 	return ds.all[id]
 }
 
-// set puts one in the place of another; nil if there was none.
+// set adds one.
 func (ds *departures) set(d *departure) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -107,6 +108,8 @@ func (o origin) Depart(ctx context.Context, id migrate.ID, target view.NodeID) (
 	if err := l.copied(s, m, id, target); err != nil {
 		return m, 0, err
 	}
+	l.departures.beginning.Lock() // A target whose question was lost on the way asks again while the first is looked into.
+	defer l.departures.beginning.Unlock()
 	if old := l.departures.of(id); old != nil && !l.abandon(old) {
 		return m, 0, fmt.Errorf("migration %d is being handed over: ask again", id)
 	}
