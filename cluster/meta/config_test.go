@@ -23,7 +23,7 @@ func TestURLsSayWhereEtcdIs(t *testing.T) {
 		"etcd://me@a?password-file=" + secret: {Endpoints: []string{"a:2379"}, User: "me", Password: "pass word"},
 	} {
 		got, err := ParseURL(url)
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Config{})); err != nil || diff != "" {
 			t.Errorf("%s: %v %s", url, err, diff)
 		}
 	}
