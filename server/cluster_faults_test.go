@@ -59,7 +59,7 @@ func TestAClusterKeepsAsManyCopiesAsItIsTold(t *testing.T) {
 			for _, n := range gone {
 				w.must(os.RemoveAll(filepath.Join(w.dir, n)))
 			}
-			w.await("heirs", settled)
+			w.await("heirs", func(s *meta.Snapshot) bool { return settled(s) && len(s.Alive) == len(names)-len(gone) })
 			w.check(w.client(names[replicas-1:]...), 0, 2000)
 		})
 	}
