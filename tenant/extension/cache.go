@@ -48,11 +48,11 @@ func (r *Runtime) noteCompiled(rewritten []byte) {
 	if r.opts.CacheDir == "" {
 		return
 	}
+	dirs, _ := filepath.Glob(filepath.Join(r.opts.CacheDir, "wazero-*")) // The pattern is a good one.
 	var sum int64
 	for _, name := range compiledNames(digest(rewritten)) {
-		found, _ := filepath.Glob(filepath.Join(r.opts.CacheDir, "wazero-*", name)) // The pattern is a good one.
-		for _, path := range found {
-			if info, err := os.Stat(path); err == nil {
+		for _, dir := range dirs { // Nothing lists them: they have a file of every module.
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
 				sum += info.Size()
 			}
 		}
