@@ -151,10 +151,18 @@ func (a *Account) Hold(bytes int64) error {
 	return nil
 }
 
-// Unread notes that so many bytes more than before, or less, of answers wait for the tenant's clients to read them, and tells
-// whether there are too many. Whoever says more says less in the end.
-func (a *Account) Unread(bytes int64) (over bool) {
-	return a.unread.Add(bytes) > MaxUnreadBytes
+// Unread notes how many bytes of answers wait for one of the tenant's clients to read them, if they are many, and tells whether it is to
+// get no more: all of them together have left too many. What was noted of it before is told, which the caller keeps.
+func (a *Account) Unread(told *int64, bytes int64) (tooMany bool) {
+	if bytes <= UncountedBytes {
+		bytes = 0
+	}
+	more := bytes - *told
+	if more == 0 {
+		return false
+	}
+	*told = bytes
+	return a.unread.Add(more) > MaxUnreadBytes && more > 0
 }
 
 // Crowded tells that the tenant's clients have left so much unread that none of them is to get more before it has read.

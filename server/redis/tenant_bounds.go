@@ -75,16 +75,7 @@ func (c *conn) count(bytes int64) error {
 // leaveUnread tells the connection's tenant how many bytes of replies its client has not read, if they are many. If all its clients have
 // left too many, this one is closed: what it would get has no place, and nothing can be told to who does not read.
 func (l *loop) leaveUnread(c *conn, bytes int64) (closed bool) {
-	if bytes <= tenant.UncountedBytes {
-		bytes = 0
-	}
-	if bytes == c.unread || c.account() == nil {
-		return false
-	}
-	over := c.account().Unread(bytes - c.unread)
-	grown := bytes > c.unread
-	c.unread = bytes
-	if !over || !grown {
+	if c.account() == nil || !c.account().Unread(&c.unread, bytes) {
 		return false
 	}
 	l.srv.totals.outputLimitClosed.Add(1)

@@ -50,8 +50,7 @@ func (c *conn) leave() {
 		c.proceed()
 		c.landed()
 		_ = c.count(0) // Nothing is never too much.
-		a.Unread(-c.unread)
-		c.unread = 0
+		a.Unread(&c.unread, 0)
 		if !c.inner {
 			a.Disconnect()
 		}

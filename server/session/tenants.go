@@ -73,16 +73,10 @@ func (c *conn) leave() {
 func (c *conn) weigh(bytes int) {
 	c.unsent += bytes
 	unread := int64(c.unsent)
-	if unread <= tenant.UncountedBytes || c.left {
+	if c.left {
 		unread = 0
 	}
-	a := c.purse.Account()
-	if a == nil || unread == c.unread {
-		return
-	}
-	over, more := a.Unread(unread-c.unread), unread > c.unread
-	c.unread = unread
-	if over && more {
+	if a := c.purse.Account(); a != nil && a.Unread(&c.unread, unread) {
 		c.srv.opts.Logger.Warn("closing session whose tenant leaves too many answers unread", "client", c.net.RemoteAddr().String(), "tenant", a.Tenant().Name, "bytes", unread)
 		go c.close() // It takes mu.
 	}

@@ -190,17 +190,20 @@ func TestAWriteThatWaitsIsNotMadeOnceItsTenantIsDeleted(t *testing.T) {
 	}
 }
 
+// usageOf is what a tenant uses.
+func usageOf(r *tenant.Registry, name string) (u tenant.Usage) {
+	for _, u = range r.Usage() {
+		if u.Name == name {
+			break
+		}
+	}
+	return u
+}
+
 func TestSessionsOfATenantTogetherHoldOnlySoMuchOfUnfinishedFrames(t *testing.T) {
 	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {}})
 	anna := r.Account("anna")
-	held := func() (bytes int64) {
-		for _, u := range r.Usage() {
-			if u.Name == "anna" {
-				bytes = u.Input
-			}
-		}
-		return bytes
-	}
+	held := func() int64 { return usageOf(r, "anna").Input }
 	const others = tenant.MaxInputBytes - 2<<20
 	if err := anna.Hold(others); err != nil { // As other connections do.
 		t.Fatal(err)
@@ -246,14 +249,7 @@ func TestSessionsOfATenantTogetherHoldOnlySoMuchOfUnfinishedFrames(t *testing.T)
 func TestSessionsOfATenantTogetherLeaveOnlySoMuchUnread(t *testing.T) {
 	r, addr := shared(t, store.Options{}, map[string]tenant.Wish{"anna": {}, "bert": {}})
 	anna := r.Account("anna")
-	unread := func() (bytes int64) {
-		for _, u := range r.Usage() {
-			if u.Name == "anna" {
-				bytes = u.Unread
-			}
-		}
-		return bytes
-	}
+	unread := func() int64 { return usageOf(r, "anna").Unread }
 	const long = 12 << 20
 	enter := func(name string) net.Conn {
 		t.Helper()
@@ -279,8 +275,9 @@ func TestSessionsOfATenantTogetherLeaveOnlySoMuchUnread(t *testing.T) {
 	ask(slow)
 	await.True(t, "the account tells of the answer", func() bool { return unread() >= long })
 
+	var told int64
 	others := tenant.MaxUnreadBytes - unread()
-	anna.Unread(others) // As other connections do.
+	anna.Unread(&told, others) // As other connections do.
 	ask(late)
 	if _, _, err := readRaw(late); err == nil {
 		t.Error("who is over the limit gets its answer")
