@@ -164,6 +164,24 @@ func TestANodeBeginsAnewThoughAClientDoesNotRead(t *testing.T) {
 	await.True(t, "the node has another store", func() bool { now := n.Engine(); return now != nil && now != before })
 }
 
+// TestANodeStopsWhileItBeginsAnew stops nodes that have a store again and open their doors.
+func TestANodeStopsWhileItBeginsAnew(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1")
+	for range 3 {
+		n := w.nodes["n1"]
+		addr, before := n.Addr(), n.Engine()
+		n.Depose()
+		await.True(t, "the node has another store", func() bool { now := n.Engine(); return now != nil && now != before })
+		w.must(n.Stop(patient(t)))
+		if c, err := net.Dial("tcp", addr); err == nil {
+			c.Close()
+			t.Fatal("a stopped node lets clients in")
+		}
+		w.start("n1")
+	}
+}
+
 func TestADrainedNodeGivesAllToOthersAndStays(t *testing.T) {
 	w := newWorld(t)
 	w.start("n1", "n2", "n3", "n4")

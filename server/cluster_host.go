@@ -242,7 +242,9 @@ func (h *host) live(l *life) {
 			h.log.Error("the node could not begin again and tries once more", "why", err)
 			h.pause(time.Second)
 		}
-		h.node.serving()
+		if h.ctx.Err() == nil {
+			h.node.serving()
+		}
 	}
 }
 

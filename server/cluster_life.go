@@ -44,6 +44,7 @@ type life struct {
 	redis      *redis.Server
 	native     atomic.Pointer[session.Server]
 	opened     chan struct{} // closed once the store is there
+	begun      chan struct{} // closed once it serves, or has failed to: nothing of the above changes from here on
 
 	ctx    context.Context // ends with the life; its cause is why
 	cancel context.CancelCauseFunc
@@ -82,11 +83,13 @@ func (h *host) beginOnce() (*life, error) {
 	if err := h.settleLog(); err != nil {
 		return nil, err
 	}
-	l := &life{host: h, id: h.id, log: h.log, opened: make(chan struct{}), heat: balance.NewMeter()}
+	l := &life{host: h, id: h.id, log: h.log, heat: balance.NewMeter()}
+	l.opened, l.begun = make(chan struct{}), make(chan struct{})
 	l.ctx, l.cancel = context.WithCancelCause(h.ctx)
 	l.ended = l.ctx.Done()
 	l.gate = newGate(h.self, h.cache.Snapshot())
 	err := l.start()
+	close(l.begun)
 	if err != nil {
 		l.cancel(err)
 		l.retire()
@@ -349,6 +352,7 @@ func (l *life) retire() {
 // closeOnce ends all. Clients that have no answer when theirs is over are cut off.
 func (l *life) closeOnce(ctx, clients context.Context, save bool) error {
 	l.cancel(errStopped)
+	<-l.begun // A node may be stopped while it begins anew.
 	var errs []error
 	if l.functions != nil {
 		l.functions.Halt()
