@@ -27,13 +27,21 @@ func inOrder(m map[string]string, from, to string, limit int) string {
 	return string(b)
 }
 
+// alike draws keys that share words and bytes with each other, of all values.
+func alike(t *rapid.T) string {
+	const shared = "sixteen bytes as"
+	front := shared[:rapid.SampledFrom([]int{0, 3, 7, 8, 9, 16}).Draw(t, "shared")]
+	return front + string(rapid.SliceOfN(rapid.SampledFrom([]byte{0, 'a', 0x7f, 0x80, 0xff}), 0, 10).Draw(t, "rest"))
+}
+
 func TestTreeAnswersAsASortedMapDoes(t *testing.T) {
 	g := newExample(t, "tree")
 	rapid.Check(t, func(t *rapid.T) {
 		g.data = table{}
 		model := map[string]string{}
 		keys := rapid.OneOf(rapid.StringN(0, 2, -1), rapid.StringMatching(`(user|item):[0-9]{1,2}`),
-			rapid.Just(strings.Repeat("k", 1024)), rapid.Just(strings.Repeat("k", 1000)))
+			rapid.Just(strings.Repeat("k", 1024)), rapid.Just(strings.Repeat("k", 1000)),
+			rapid.Custom(alike))
 		values := rapid.OneOf(rapid.StringN(0, 20, -1), rapid.Just(strings.Repeat("value ", 100)), rapid.Just(strings.Repeat("large ", 500)))
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {

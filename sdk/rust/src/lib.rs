@@ -42,6 +42,7 @@ mod error;
 mod line;
 mod memory;
 mod number;
+mod order;
 mod scan;
 mod table;
 
@@ -50,6 +51,7 @@ pub use call::{Call, Level};
 pub use error::{Error, Result};
 pub use line::Line;
 pub use number::{decimal, decimal_u64, parse_i64, parse_u64, Decimal, Reader};
+pub use order::compare;
 pub use scan::{Entry, Scan};
 pub use table::{Scratch, Table};
 

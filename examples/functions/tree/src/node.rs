@@ -5,7 +5,7 @@
 //! In a leaf, values are the tree's. In other nodes they are the names of
 //! children, u32, and a key is the least that its child may have.
 
-use ostro::{Error, Reader, Result};
+use ostro::{compare, Error, Reader, Result};
 
 pub const DAMAGED: Error = Error::Own(2, "a node of the tree is damaged");
 
@@ -67,7 +67,7 @@ pub fn split_at<'a>(node: &'a [u8], mut stop: impl FnMut(&Entry) -> bool) -> Res
 pub fn way<'a>(node: &'a [u8], key: &[u8]) -> Result<Entry<'a>> {
     let (mut found, mut rest) = first(node)?.ok_or(DAMAGED)?;
     while let Some((entry, next)) = first(rest)? {
-        if entry.key > key {
+        if compare(entry.key, key).is_gt() {
             break;
         }
         found = entry;

@@ -1,4 +1,4 @@
-use ostro::{Call, Error, Line, Reader, Result};
+use ostro::{compare, Call, Error, Line, Reader, Result};
 
 use crate::node::{first, split_at, way, Entry, DAMAGED};
 
@@ -64,7 +64,7 @@ impl<'c> Tree<'c> {
         for _ in 1..self.levels {
             node = self.node(way(node, key)?.child()?)?;
         }
-        let (_, back) = split_at(node, |e| e.key >= key)?;
+        let (_, back) = split_at(node, |e| compare(e.key, key).is_ge())?;
         Ok(first(back)?.filter(|(e, _)| e.key == key).map(|(e, _)| e.value))
     }
 
@@ -79,7 +79,7 @@ impl<'c> Tree<'c> {
             self.call.set(&self.node_key(self.root), &[])?;
         }
         let (path, leaf) = self.descend(key)?;
-        let (front, back) = split_at(leaf, |e| e.key >= key)?;
+        let (front, back) = split_at(leaf, |e| compare(e.key, key).is_ge())?;
         let (fresh, back) = match first(back)? {
             Some((e, rest)) if e.key == key => (false, rest),
             _ => (true, back),
@@ -96,7 +96,7 @@ impl<'c> Tree<'c> {
             return Ok(false);
         }
         let (path, leaf) = self.descend(key)?;
-        let (front, back) = split_at(leaf, |e| e.key >= key)?;
+        let (front, back) = split_at(leaf, |e| compare(e.key, key).is_ge())?;
         match first(back)? {
             Some((e, rest)) if e.key == key => {
                 let name = path[self.levels - 1];
@@ -137,7 +137,7 @@ impl<'c> Tree<'c> {
                 return self.grow(path[0], new);
             }
             // A key equal to the new one cannot be there: the child was cut behind it.
-            let (front, back) = split_at(self.node(path[level - 1])?, |e| e.key > key)?;
+            let (front, back) = split_at(self.node(path[level - 1])?, |e| compare(e.key, key).is_gt())?;
             node = self.call.concat(&[front, &new.head(), key, &child, back]);
         }
         Ok(())
@@ -181,9 +181,9 @@ impl<'c> Tree<'c> {
     /// Tells whether there may be more.
     fn walk(&self, name: u32, levels: usize, from: &[u8], to: &[u8], left: &mut u64) -> Result<bool> {
         let node = self.node(name)?;
-        let beyond = |key: &[u8]| !to.is_empty() && key >= to;
+        let beyond = |key: &[u8]| !to.is_empty() && compare(key, to).is_ge();
         if levels == 1 {
-            let (_, rest) = split_at(node, |e| e.key >= from)?;
+            let (_, rest) = split_at(node, |e| compare(e.key, from).is_ge())?;
             let (run, rest) = split_at(rest, |e| {
                 let stop = *left == 0 || beyond(e.key);
                 *left -= !stop as u64;
