@@ -95,7 +95,11 @@ func (c *Caller) Call(r *Request, t *Task) (Verdict, *Task) {
 func (c *Caller) Prepare(r *Request, t *Task) (Verdict, *Task) {
 	c.Response, c.Err = nil, nil
 	if t != nil && t.ended {
-		return c.conclude(r, t)
+		v, _ := c.conclude(r, t)
+		if v == Done {
+			c.host.leave(t.place)
+		}
+		return v, t
 	}
 	if r.Once {
 		if verdict, over := c.repeated(r); over {
@@ -275,6 +279,7 @@ func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 // conflicted has a call run again that has met changes of what it had read, unless it did so too often.
 func (c *Caller) conflicted(t *Task) (Verdict, *Task) {
 	c.host.count.conflicts.Add(1)
+	t.lost = true
 	if t.again() {
 		return Later, t
 	}

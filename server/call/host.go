@@ -57,6 +57,7 @@ type Host struct {
 	opened   int
 	closing  atomic.Bool
 	running  sync.WaitGroup
+	lines    lines
 	count    counters
 }
 
@@ -93,6 +94,7 @@ func (h *Host) Metrics() Metrics {
 // Close ends all calls that run, waits for them and gives the sessions back. No call may begin any more.
 func (h *Host) Close() {
 	h.closing.Store(true)
+	h.disperse()
 	h.running.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()

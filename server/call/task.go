@@ -19,6 +19,8 @@ type Task struct {
 	ended   bool // there is a result
 	fetched bool // it waited for a fetch, and may be tried once more where it began
 	tries   int
+	lost    bool   // it has met changes of what it had read
+	place   *place // where it stands in line, or has stood last
 	gone    atomic.Bool
 	wake    func()
 
@@ -41,6 +43,18 @@ func (h *Host) Start(r *Request, t *Task, wake func()) error {
 	}
 	t.ended, t.wake, t.err, t.response = false, wake, nil, nil
 	h.running.Add(1)
+	if t.lost && !h.lines.join(t) {
+		return nil
+	}
+	err := h.launch(t)
+	if err != nil {
+		h.leave(t.place)
+	}
+	return err
+}
+
+// launch gives a call to the scheduler.
+func (h *Host) launch(t *Task) error {
 	if err := t.req.Share.Go(t.run); err != nil {
 		h.running.Done()
 		return err
@@ -59,7 +73,15 @@ func (t *Task) run(turn *sched.Turn) {
 	}
 	t.data.turn = nil
 	t.ended = true
-	turn.Aloud(t.wake) // It takes locks of those who serve.
+	turn.Aloud(t.tell) // It takes locks of those who serve.
+}
+
+// tell says that the call has ended.
+func (t *Task) tell() {
+	if errors.Is(t.err, errGone) {
+		t.host.leave(t.place) // Nobody comes for its result.
+	}
+	t.wake()
 }
 
 // fruitless tells of calls that came to nothing by their own or their client's fault, and not since their function said so.
