@@ -279,7 +279,9 @@ func (c *Caller) conclude(r *Request, t *Task) (Verdict, *Task) {
 // conflicted has a call run again that has met changes of what it had read, unless it did so too often.
 func (c *Caller) conflicted(t *Task) (Verdict, *Task) {
 	c.host.count.conflicts.Add(1)
-	t.lost = true
+	if t.lost.IsZero() {
+		t.lost = time.Now()
+	}
 	if t.again() {
 		return Later, t
 	}

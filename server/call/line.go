@@ -1,6 +1,7 @@
 package call
 
 import (
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -10,8 +11,11 @@ import (
 const (
 	// holdsLine is how long a call may have those behind it wait. Then they run beside it.
 	holdsLine = 100 * time.Millisecond
-	// mostInLines is how many calls may stand in line. Others run as if they had not lost.
-	mostInLines = 4096
+	// inLine is for how long after it has first lost a call stands in line.
+	inLine = 5 * time.Second
+	// mostInLine is how many calls of one tenant may stand in line, and mostInLines those of all. Others run as
+	// if they had not lost.
+	mostInLine, mostInLines = 1024, 65536
 )
 
 // lines have calls that met each other's changes run one after the other.
@@ -24,7 +28,8 @@ const (
 type lines struct {
 	mu     sync.Mutex
 	of     map[crowd][]*place
-	stand  int // places in all of them
+	stand  map[*library.Shelf]int // places of a tenant
+	all    int
 	closed bool
 }
 
@@ -32,44 +37,60 @@ type lines struct {
 type crowd struct {
 	shelf *library.Shelf
 	table int
-	key   string
+	key   uint64 // of two that share it one waits in vain, now and then
+}
+
+var crowdSeed = maphash.MakeSeed()
+
+func (t *Task) crowd() crowd {
+	of := t.req.Name
+	if len(t.req.Keys) > 0 {
+		of = t.req.Keys[0]
+	}
+	return crowd{t.req.Shelf, t.req.Scope.Table, maphash.Bytes(crowdSeed, of)}
 }
 
 // place is one in a line, from when a call joins it until it leaves.
 type place struct {
 	task     *Task
 	crowd    crowd
+	until    time.Time // it does not wait longer
 	left     bool
 	patience *time.Timer // of the first
 }
 
-// join has a call stand in line, unless it does; true: it is the first, and to be started.
-func (l *lines) join(t *Task) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed || t.place != nil && !t.place.left || l.stand == mostInLines {
+// turns has a call that has lost stand in line, unless it does; true: it is to be started now.
+func (h *Host) turns(t *Task) bool {
+	if t.lost.IsZero() || t.req.ReadOnly {
 		return true
 	}
-	l.stand++
-	p := &place{task: t, crowd: t.crowd()}
-	t.place = p
-	if l.of == nil {
-		l.of = map[crowd][]*place{}
+	t.data = far{} // What it wrote was for nothing, and it may be for long that it stands.
+	p := &place{task: t, crowd: t.crowd(), until: t.lost.Add(inLine)}
+	return h.lines.join(p, h)
+}
+
+// join gives whether p's task is to be started now.
+func (l *lines) join(p *place, h *Host) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t := p.task
+	switch {
+	case l.closed, t.place != nil && !t.place.left, !time.Now().Before(p.until):
+		return true
+	case l.all == mostInLines, l.stand[p.crowd.shelf] == mostInLine:
+		return true
+	case l.of == nil:
+		l.of, l.stand = map[crowd][]*place{}, map[*library.Shelf]int{}
 	}
+	t.place = p
+	l.all++
+	l.stand[p.crowd.shelf]++
 	l.of[p.crowd] = append(l.of[p.crowd], p)
 	if len(l.of[p.crowd]) > 1 {
 		return false
 	}
-	p.lead(t.host)
+	p.lead(h)
 	return true
-}
-
-func (t *Task) crowd() crowd {
-	c := crowd{shelf: t.req.Shelf, table: t.req.Scope.Table}
-	if len(t.req.Keys) > 0 {
-		c.key = string(t.req.Keys[0])
-	}
-	return c
 }
 
 // lead makes a place the first of its line.
@@ -77,34 +98,50 @@ func (p *place) lead(h *Host) {
 	p.patience = time.AfterFunc(holdsLine, func() { h.leave(p) })
 }
 
-// leave takes the first of a line out of it; nil is who has never stood in one.
+// leave takes a call out of its line if it is the first; who waits there ends when its turn comes. p is nil if it has
+// never stood in one.
 func (h *Host) leave(p *place) {
 	if p == nil {
 		return
 	}
-	if next := h.lines.leave(p, h); next != nil {
+	for _, next := range h.lines.leave(p, h) {
 		h.follow(next.task)
 	}
 }
 
-// leave gives who is the first now, if there is one.
-func (l *lines) leave(p *place, h *Host) (next *place) {
+// leave gives those who are to be started now: who is the first, and who has waited for long enough.
+func (l *lines) leave(p *place, h *Host) (started []*place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.left {
+	if p.left || l.of[p.crowd][0] != p {
 		return nil
 	}
-	p.left = true
-	l.stand--
 	p.patience.Stop()
-	rest := l.of[p.crowd][1:]
-	if len(rest) == 0 {
-		delete(l.of, p.crowd)
-		return nil
+	l.pop(p.crowd)
+	now := time.Now()
+	for len(l.of[p.crowd]) > 0 {
+		next := l.of[p.crowd][0]
+		started = append(started, next)
+		if now.Before(next.until) {
+			next.lead(h)
+			return started
+		}
+		l.pop(p.crowd)
 	}
-	l.of[p.crowd] = rest
-	rest[0].lead(h)
-	return rest[0]
+	delete(l.of, p.crowd)
+	return started
+}
+
+// pop takes the first of a line out of it.
+func (l *lines) pop(c crowd) {
+	line := l.of[c]
+	line[0].left = true
+	line[0] = nil
+	l.of[c] = line[1:]
+	l.all--
+	if l.stand[c.shelf]--; l.stand[c.shelf] == 0 {
+		delete(l.stand, c.shelf)
+	}
 }
 
 // disperse ends all lines: nobody waits in one any more.
@@ -119,14 +156,14 @@ func (l *lines) close() (waiting []*place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	for _, line := range l.of {
+	for c, line := range l.of {
 		line[0].patience.Stop()
-		for _, p := range line {
-			p.left = true
-		}
 		waiting = append(waiting, line[1:]...)
+		for range line {
+			l.pop(c)
+		}
 	}
-	l.of, l.stand = nil, 0
+	l.of = nil
 	return waiting
 }
 
@@ -134,6 +171,6 @@ func (l *lines) close() (waiting []*place) {
 func (h *Host) follow(t *Task) {
 	if err := h.launch(t); err != nil {
 		t.err, t.ended = err, true
-		go t.wake() // It takes locks of those who serve, and one of them may be who left.
+		go t.tell() // It takes locks of those who serve, and one of them may be who left.
 	}
 }

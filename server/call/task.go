@@ -19,8 +19,8 @@ type Task struct {
 	ended   bool // there is a result
 	fetched bool // it waited for a fetch, and may be tried once more where it began
 	tries   int
-	lost    bool   // it has met changes of what it had read
-	place   *place // where it stands in line, or has stood last
+	lost    time.Time // when it first met changes of what it had read
+	place   *place    // where it stands in line, or has stood last
 	gone    atomic.Bool
 	wake    func()
 
@@ -33,7 +33,15 @@ type Task struct {
 const tries = 64
 
 // Cancel ends a call that nobody waits for any more. Nothing of it is applied.
-func (t *Task) Cancel() { t.gone.Store(true) }
+func (t *Task) Cancel() {
+	t.gone.Store(true)
+	t.host.leave(t.place)
+}
+
+// isGone tells that nobody waits for the call any more.
+func (t *Task) isGone() bool {
+	return t.gone.Load() || t.req.Closed != nil && t.req.Closed.Load()
+}
 
 // Start has the scheduler run a call for which Call said Later; t is what it returned. When it has ended wake is
 // called, once, from another goroutine: then Call is to be called again, in a round of the worker.
@@ -43,7 +51,7 @@ func (h *Host) Start(r *Request, t *Task, wake func()) error {
 	}
 	t.ended, t.wake, t.err, t.response = false, wake, nil, nil
 	h.running.Add(1)
-	if t.lost && !h.lines.join(t) {
+	if !h.turns(t) {
 		return nil
 	}
 	err := h.launch(t)
@@ -78,8 +86,8 @@ func (t *Task) run(turn *sched.Turn) {
 
 // tell says that the call has ended.
 func (t *Task) tell() {
-	if errors.Is(t.err, errGone) {
-		t.host.leave(t.place) // Nobody comes for its result.
+	if t.isGone() {
+		t.host.leave(t.place) // Nobody may come for its result.
 	}
 	t.wake()
 }
@@ -104,6 +112,9 @@ func fruitless(err error) bool {
 func (t *Task) attempt(turn *sched.Turn) ([]byte, error) {
 	if err := turn.Err(); err != nil {
 		return nil, err
+	}
+	if t.isGone() {
+		return nil, errGone
 	}
 	f, pool, err := t.find(turn)
 	if err != nil {
@@ -169,7 +180,7 @@ var (
 // Yield lets others run.
 func (t *turns) Yield(why extension.Reason) error {
 	switch {
-	case t.task.gone.Load(), t.task.req.Closed != nil && t.task.req.Closed.Load():
+	case t.task.isGone():
 		return errGone
 	case t.task.host.closing.Load():
 		return errClosing

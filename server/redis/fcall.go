@@ -135,6 +135,7 @@ func (r *askedRouting) Standing(p record.Place) calls.Standing {
 func (c *call) runLater(r *calls.Request, t *calls.Task) verdict {
 	cn, loop := c.conn, c.conn.loop.Load()
 	if refusal := cn.mayWait(); refusal != "" {
+		t.Cancel()
 		return c.fail(refusal)
 	}
 	err := c.srv.calls.Start(r, t, func() {

@@ -115,6 +115,9 @@ func (w *worker) again(p *park, err error) {
 	p.waits = false
 	w.retry(p, err)
 	if !p.waits {
+		if p.task != nil { // It was answered without it.
+			p.task.Cancel()
+		}
 		w.srv.count.waiting.Add(-1)
 		p.c.proceed()
 	}
