@@ -69,7 +69,7 @@ type Option func(*Node)
 // WithLogger sends logs to l instead of nowhere.
 func WithLogger(l *slog.Logger) Option { return func(n *Node) { n.log = l } }
 
-// WithProgress calls f while recovery goes on.
+// WithProgress calls f while recovery goes on, never twice at once.
 func WithProgress(f func(store.Progress)) Option { return func(n *Node) { n.progress = f } }
 
 // WithMerges gives native clients merge functions beside those that every server has, by name. Nodes of

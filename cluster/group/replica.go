@@ -74,8 +74,9 @@ func (r *Replica) offer(ctx context.Context, s Spec) (Offer, error) {
 func (r *Replica) awaitEnd(ctx context.Context) {
 	r.mu.Lock()
 	p := r.part
+	busy := p != nil && p.busy() // Under the lock: another client may be joining it.
 	r.mu.Unlock()
-	if p == nil || !p.busy() {
+	if !busy {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, letGoWithin)

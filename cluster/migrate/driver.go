@@ -115,6 +115,7 @@ func (d *Driver) look(ctx context.Context, s *meta.Snapshot) {
 			continue
 		}
 		one := newMove(d, m)
+		one.ends = ctx
 		d.moves[m.ID] = one
 		d.tasks.Go(func() {
 			one.run(ctx)

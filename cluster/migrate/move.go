@@ -45,6 +45,7 @@ type move struct {
 	ranges view.Ranges
 	want   meta.Migration // as it was seen last
 	log    *slog.Logger
+	ends   context.Context // ends with the driver; set before others know of the move
 
 	at       stage
 	since    time.Time // when it entered that
@@ -96,6 +97,7 @@ func newMove(d *Driver, m meta.Migration) *move {
 		d: d, o: &d.o, id: m.ID, ranges: m.Ranges, want: m, began: time.Now(), priority: newPriority(), quiet: make(chan struct{}),
 		late: m.Options.Ownership == meta.OwnershipLate,
 		log:  d.o.Log.With("migration", m.ID, "source", string(m.Source)),
+		ends: context.Background(),
 	}
 	mv.enter(queued)
 	switch m.Stage { // Whoever drove it before is gone: this node's former self.
@@ -140,8 +142,9 @@ func (m *move) run(ctx context.Context) {
 
 var errStops = errors.New("the node stops")
 
-// stop lets operations go that wait, when the node stops in the middle of it.
+// stop lets operations go that wait, when the node stops in the middle of it, and has nobody use the store any more.
 func (m *move) stop() {
+	m.receiving.end()
 	if m.pulls != nil {
 		m.pulls.close()
 	}

@@ -91,6 +91,9 @@ func (d *Driver) receive(ctx context.Context, id ID, from view.NodeID, p store.P
 	if m.receiving.over || a == nil || *m.now.Load() != settling || !a.AllPulled() || now.Stage != meta.Moving || now.Source != from {
 		return errNotSettling
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.ends, cancel)() // Who stops waits for it.
 	return m.take(ctx, a, p)
 }
 

@@ -1,7 +1,9 @@
 package migrate
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/meta"
@@ -103,4 +105,41 @@ func TestOnlyWhatIsInMemoryIsSentAhead(t *testing.T) {
 	if parts > 10 {
 		t.Errorf("%d records were sent in %d parts", sent, parts)
 	}
+}
+
+// settles is a move of some records that have all come. Its source may send it others.
+func settles(t *testing.T) *move {
+	t.Helper()
+	p := pullsWith(t, filled(t, 10), 1000, 1, meta.MigrationOptions{})
+	check(t, p.all(t.Context()))
+	m, now := p.m, meta.Migration{ID: 1, Source: "source", Target: "target", Stage: meta.Moving}
+	m.o.Cache = &unchanging{meta.Snapshot{Migrations: map[uint64]meta.Migration{now.ID: now}}}
+	m.enter(settling)
+	m.knows.Store(m.arrival)
+	m.d.moves[m.id] = m
+	return m
+}
+
+// send is what the cleaner of a move's source does.
+func send(t *testing.T, m *move) error {
+	return m.d.receive(t.Context(), m.id, "source", store.Parcel{})
+}
+
+// The store of a node that stops is closed soon, and who sends does not know.
+func TestANodeThatStopsTakesNothingMoreFromTheCleanerOfASource(t *testing.T) {
+	m := settles(t)
+	check(t, send(t, m))
+	m.stop()
+	if err := send(t, m); !errors.Is(err, errNotSettling) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func TestWhatTheCleanerOfASourceSendsIsGivenUpByANodeThatStops(t *testing.T) {
+	m := settles(t)
+	ends, stop := context.WithCancel(t.Context())
+	m.ends = ends
+	check(t, send(t, m))
+	stop()
+	await.True(t, "it is given up", func() bool { return errors.Is(send(t, m), context.Canceled) })
 }

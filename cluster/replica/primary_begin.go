@@ -28,9 +28,11 @@ func (p *Primary) Begin(ctx context.Context, s hlog.Source) error {
 	if err := p.attach(); err != nil {
 		return err
 	}
+	p.mu.Lock() // Others may ask for Metrics.
 	for _, g := range s.Segments {
 		p.books.closed[g.ID] = &closedSegment{id: g.ID, Closing: Closing{End: g.End, Batch: g.Batch}}
 	}
+	p.mu.Unlock()
 	former := len(s.Segments) > 0 || len(p.o.Backups) > 0
 	p.water.begin(0)
 	if former {

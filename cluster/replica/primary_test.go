@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -243,6 +244,39 @@ func TestAPrimaryGoesOnAfterARestartWithWhatItsBackupsHave(t *testing.T) {
 		h = w.head()
 		w.await(h.write(1, 10))
 	})
+}
+
+// Whoever watches a node asks while it starts, too.
+func TestAPrimaryTellsOfItselfWhileItBegins(t *testing.T) {
+	c := newCluster(t, 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	o := c.options(2)
+	o.Mode = RPC
+	c.primary(w, o)
+	h := w.head()
+	for range 400 {
+		h.write(5, 500)
+	}
+	w.await(w.last)
+	if err := w.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.p = nil
+	h.close()
+	o = c.options(2)
+	o.Mode = RPC
+	p := NewPrimary(o)
+	t.Cleanup(func() { _ = p.Close() })
+	var asking sync.WaitGroup
+	asking.Go(func() { p.Metrics() })
+	for range 100 {
+		runtime.Gosched() // Nothing but the primary's own lock orders what both do.
+	}
+	w.begin(p)
+	asking.Wait()
+	if m := p.Metrics(); m.Closed != len(w.closed) {
+		t.Errorf("it tells of %d segments of %d", m.Closed, len(w.closed))
+	}
 }
 
 func TestADeposedPrimaryIsToldSo(t *testing.T) {

@@ -37,11 +37,18 @@ func ReadManifest(r device.MetaReader) (m Manifest, found bool, err error) {
 	return m, found, err
 }
 
-// Checkpoint makes everything written before it durable.
+// Checkpoint makes everything written before it durable. It ends without that when the store closes.
 func (st *Store) Checkpoint(ctx context.Context) error {
 	if st.dev == nil {
 		return errors.New("a store without a data directory cannot be saved: set one")
 	}
+	if !st.admit() {
+		return ErrClosed
+	}
+	defer st.workers.Done()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(st.ctx, stop)()
 	st.saving.Lock()
 	defer st.saving.Unlock()
 	var err error

@@ -74,7 +74,12 @@ func (st *Store) Metrics() Metrics {
 	return m
 }
 
+// countSegments counts nothing of a store that is closed: who asks may not know of it yet.
 func (st *Store) countSegments(m *Metrics) {
+	if !st.admit() {
+		return
+	}
+	defer st.workers.Done()
 	for _, s := range st.log.Segments() {
 		m.LogBytes += int64(s.End())
 		m.LiveBytes += max(st.log.Live(s), 0)

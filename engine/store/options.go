@@ -151,7 +151,8 @@ type Options struct {
 	// if it cannot be opened.
 	Replicator hlog.Replicator
 	Logger     *slog.Logger
-	Progress   func(Progress)
+	// Progress is called now and then while a store is opened, never twice at once.
+	Progress func(Progress)
 
 	indexBytes int64 // the most that the index takes, in tests; 0: what the system gives
 }

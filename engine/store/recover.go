@@ -71,8 +71,8 @@ type replay struct {
 	st     *Store
 	total  int64
 	frames int64 // how many segments fit in memory
-	done   atomic.Int64
 	mu     sync.Mutex
+	done   int64
 	errs   []error
 	mapped []*hlog.Segment // to leave memory when all is replayed
 }
@@ -147,8 +147,16 @@ func (r *replay) work(ss *Session, found []hlog.Found, next *atomic.Int64, frame
 			r.fail(err)
 			return
 		}
-		r.st.opts.Progress(Progress{Stage: "recovery", Done: r.done.Add(1), Total: r.total, Unit: "segments"})
+		r.tell()
 	}
+}
+
+// tell counts a segment that was replayed. Who is told hears of one after the other.
+func (r *replay) tell() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	r.st.opts.Progress(Progress{Stage: "recovery", Done: r.done, Total: r.total, Unit: "segments"})
 }
 
 func (r *replay) failed() bool {

@@ -182,6 +182,18 @@ func (st *Store) spawn(ctx context.Context, f func(context.Context)) {
 	}()
 }
 
+// admit lets somebody begin what the end of the store has to wait for, until he says workers.Done; false: it is over, and so is the
+// memory of its index and its log. Sessions are others' to end before.
+func (st *Store) admit() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.closed.Load() {
+		return false
+	}
+	st.workers.Add(1)
+	return true
+}
+
 // every runs f after each pause, or sooner when that is asked for, until ctx
 // ends.
 func every(ctx context.Context, pause time.Duration, sooner <-chan struct{}, f func()) {
@@ -220,7 +232,9 @@ func (st *Store) close(save bool) error {
 	if save {
 		errs = append(errs, st.saveAtEnd())
 	}
+	st.mu.Lock()
 	st.closed.Store(true)
+	st.mu.Unlock()
 	st.stop()
 	st.room.wake()
 	st.workers.Wait()

@@ -288,6 +288,10 @@ func (st *Store) dropTables(f func(*databases)) error {
 // changeTables changes the map of databases, after all that was written before:
 // the map is in its file at once, and no crash may keep it without that.
 func (st *Store) changeTables(f func(*databases)) error {
+	if !st.admit() {
+		return ErrClosed // The directory may be another store's by now.
+	}
+	defer st.workers.Done()
 	st.log.SealAll()
 	if err := st.log.Sync(); err != nil {
 		return err

@@ -48,17 +48,18 @@ func (st *Store) TruncateAll() error {
 // who must not wait. done is called once, from another goroutine, when the database
 // is empty and that is durable.
 func (st *Store) StartTruncate(db int, done func(error)) {
-	if st.closing.Load() {
+	if st.closing.Load() || !st.admit() {
 		go done(ErrClosed)
 		return
 	}
-	st.workers.Go(func() {
+	go func() {
+		defer st.workers.Done()
 		if db < 0 {
 			done(st.TruncateAll())
 			return
 		}
 		done(st.Truncate(db))
-	})
+	}()
 }
 
 // checkClusterTables refuses a directory in which databases have other tables

@@ -128,9 +128,9 @@ func (e *Engine) do(f func()) error {
 		return fabric.ErrClosed
 	}
 	e.commands = append(e.commands, func() { f(); close(ran) })
-	e.mu.Unlock()
 	e.pending.Store(true)
-	e.poll.wake()
+	e.poll.wake() // Under the lock: a loop that has obeyed may end, and its descriptor be another file's.
+	e.mu.Unlock()
 	<-ran
 	return nil
 }

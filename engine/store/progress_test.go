@@ -1,0 +1,43 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+func TestProgressIsToldOfOneSegmentAfterTheOther(t *testing.T) {
+	dev := device.NewMemory()
+	o := store.Options{Device: dev, Durability: store.EverySec, SegmentBytes: 4 << 10, Heads: 4}
+	st, err := store.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 5000 {
+		k := ss.Key(0, fmt.Append(nil, n))
+		if got := attempt(ss, func() store.Status { return ss.Put(&k, store.Write{Value: make([]byte, 100)}, nil) }); got != store.OK {
+			t.Fatal(got)
+		}
+	}
+	ss.Close()
+	if err := st.CloseUnsaved(); err != nil {
+		t.Fatal(err)
+	}
+	var told []store.Progress // Nobody but the store sees to it that this is no race.
+	o.Progress = func(p store.Progress) { told = append(told, p) }
+	open(t, o)
+	if len(told) < 100 {
+		t.Fatalf("%d segments are told of", len(told))
+	}
+	for n, p := range told {
+		if p.Done != int64(n) || p.Total != int64(len(told)-1) {
+			t.Fatalf("after %d segments it was told of %d of %d", n, p.Done, p.Total)
+		}
+	}
+}
