@@ -33,7 +33,7 @@ func TestEveryCallCountsOnceHoweverOftenTheServerIsKilled(t *testing.T) {
 	install(t, s)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	c, err := native.Dial(ctx, "ostro://"+door.Addr(), native.Options{})
+	c, err := native.Dial(ctx, "ostro://"+door.Addr(), native.Options{Retry: harness.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func newMovers(t *testing.T, args ...string) *movers {
 		addrs = append(addrs, s.Nodes[n].Address)
 	}
 	var err error
-	m.native, err = client.Dial(m.ctx, "ostro://"+strings.Join(addrs, ","), client.Options{})
+	m.native, err = client.Dial(m.ctx, "ostro://"+strings.Join(addrs, ","), client.Options{Retry: harness.Patience})
 	m.must(err)
 	redis.SetLogger(quiet{})
 	m.resp = redis.NewClusterClient(&redis.ClusterOptions{Addrs: m.Addrs(), MaxRedirects: 20, ReadTimeout: 30 * time.Second})
