@@ -54,20 +54,20 @@ race: ## unit tests under the race detector
 # The binary is no input that the test cache knows of: -count=1.
 .PHONY: e2e
 e2e: ## the binary from outside, with redis-cli and go-redis
-	$(GO) test -count=1 ./test/e2e
+	$(GO) test -timeout 45m -count=1 ./test/e2e
 
 # Compilers are no input that the test cache knows of, either.
 .PHONY: functions
 functions: ## SDKs, templates and examples of functions, with the compilers of their languages
-	$(GO) test -count=1 ./test/functions
+	$(GO) test -timeout 45m -count=1 ./test/functions
 
 .PHONY: crash
 crash: ## kill the server a few times under load; nothing acknowledged may be lost
-	$(GO) test -count=1 ./test/crash
+	$(GO) test -timeout 45m -count=1 ./test/crash
 
 .PHONY: cluster
 cluster: ## a cluster under load: nodes killed and stopped, networks cut, disks full; all answers must make sense
-	$(GO) test -count=1 ./test/harness ./test/linearize ./test/nemesis
+	$(GO) test -timeout 45m -count=1 ./test/harness ./test/linearize ./test/nemesis
 
 .PHONY: torture-cluster
 torture-cluster: ## the same until KILLS=300 processes were killed, half of them beside cut networks and full disks; ARGS='-seed 7' repeats a run
@@ -86,7 +86,7 @@ CONTRIB := contrib/pebble contrib/bbolt
 .PHONY: contrib
 contrib: ## lint and tests of the databases on groups, a few kills among them
 	@for dir in $(CONTRIB); do echo "$$dir"; (cd $$dir && $(GO) vet ./... && \
-	  $(GO) tool -modfile=../../tools/go.mod staticcheck ./... && $(GO) test -count=1 ./...) || exit 1; done
+	  $(GO) tool -modfile=../../tools/go.mod staticcheck ./... && $(GO) test -timeout 45m -count=1 ./...) || exit 1; done
 
 .PHONY: contrib-torture
 contrib-torture: ## their front ends, and replicas with them, killed KILLS=300 times
@@ -105,13 +105,13 @@ verbs: ## the fabric's suite on libibverbs, under Soft-RoCE in QEMU
 	@mkdir -p bin
 	$(GO) vet -tags verbs ./fabric/... ./cluster/group
 	$(GO) test -tags verbs -c -o bin/verbs.test ./fabric/verbs
-	fabric/verbs/softroce.sh bin/verbs.test -test.timeout 280s
+	fabric/verbs/softroce.sh bin/verbs.test -test.timeout 880s
 
 .PHONY: verbs-groups
 verbs-groups: ## groups by fan-out there, too
 	@mkdir -p bin
 	$(GO) test -tags verbs -c -o bin/group.test ./cluster/group
-	fabric/verbs/softroce.sh bin/group.test -test.timeout 280s -test.run 'EachPrimitive|InFlightTakeEffect|MatchAModel|AReadSees|ADeadReplica|ReplicasRefuse'
+	fabric/verbs/softroce.sh bin/group.test -test.timeout 880s -test.run 'EachPrimitive|InFlightTakeEffect|MatchAModel|AReadSees|ADeadReplica|ReplicasRefuse'
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for a little while

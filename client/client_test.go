@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ostrodb/ostro/client"
@@ -264,24 +265,26 @@ func TestAServerThatFallsSilentIsGivenUp(t *testing.T) {
 }
 
 func TestAServerThatAnswersPingsMayTakeItsTime(t *testing.T) {
-	f := newFake(t)
-	c := f.dial(client.Options{SessionTimeout: 6 * time.Second})
-	future := c.Get(t.Context(), 0, key(1))
-	first := <-f.batches
-	for range 2 {
-		ping := <-f.batches
-		if ping.conn != first.conn || ping.ops[0].Code != wire.OpPing {
-			t.Fatalf("no ping: %+v", ping.ops)
+	synctest.Test(t, func(t *testing.T) { // in a time that goes on only while nobody has anything to do
+		f := newPiped(t)
+		c := f.dial(client.Options{SessionTimeout: 6 * time.Second, Dial: f.pipe})
+		future := c.Get(t.Context(), 0, key(1))
+		first := <-f.batches
+		for range 10 {
+			ping := <-f.batches
+			if ping.conn != first.conn || ping.ops[0].Code != wire.OpPing {
+				t.Fatalf("no ping: %+v", ping.ops)
+			}
+			ping.all(t)
 		}
-		ping.all(t)
-	}
-	first.all(t)
-	if _, err := future.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if s := c.Stats(); s.Retries > 0 {
-		t.Fatalf("%+v", s)
-	}
+		first.all(t)
+		if _, err := future.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		if s := c.Stats(); s.Retries > 0 {
+			t.Fatalf("%+v", s)
+		}
+	})
 }
 
 func TestAWriteIsNotTriedWhenItsFirstAttemptMayBeForgotten(t *testing.T) {

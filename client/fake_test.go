@@ -41,17 +41,33 @@ func newFake(t *testing.T) *fake {
 	if err != nil {
 		t.Fatal(err)
 	}
+	f := newPiped(t)
+	f.l = l
+	f.over.Go(f.accept)
+	return f
+}
+
+// newPiped is one without a listener, for clients that dial by pipe.
+func newPiped(t *testing.T) *fake {
 	f := &fake{
-		t: t, l: l, batches: make(chan *fakeBatch, 1000), conns: map[net.Conn]bool{},
+		t: t, batches: make(chan *fakeBatch, 1000), conns: map[net.Conn]bool{},
 		welcome: wire.Welcome{Version: wire.Version, MaxFrame: 1 << 20, MaxOps: 1 << 16, LeaseMillis: 180_000},
 	}
-	f.over.Go(f.accept)
 	t.Cleanup(f.close)
 	return f
 }
 
+// pipe is a connection of which the kernel knows nothing.
+func (f *fake) pipe(context.Context, string, string) (net.Conn, error) {
+	theirs, ours := net.Pipe()
+	f.greet(ours)
+	return theirs, nil
+}
+
 func (f *fake) close() {
-	_ = f.l.Close()
+	if f.l != nil {
+		_ = f.l.Close()
+	}
 	f.mu.Lock()
 	for c := range f.conns {
 		_ = c.Close()
@@ -66,11 +82,15 @@ func (f *fake) accept() {
 		if err != nil {
 			return
 		}
-		f.mu.Lock()
-		f.conns[c] = true
-		f.mu.Unlock()
-		f.over.Go(func() { f.serve(c) })
+		f.greet(c)
 	}
+}
+
+func (f *fake) greet(c net.Conn) {
+	f.mu.Lock()
+	f.conns[c] = true
+	f.mu.Unlock()
+	f.over.Go(func() { f.serve(c) })
 }
 
 func (f *fake) serve(c net.Conn) {
@@ -178,7 +198,11 @@ func (f *fake) dial(o client.Options) *client.Client {
 	if o.SessionTimeout == 0 {
 		o.SessionTimeout = time.Minute // A slow machine sends no pings then.
 	}
-	c, err := client.Dial(context.Background(), "ostro://"+f.l.Addr().String(), o)
+	address := "piped:1"
+	if f.l != nil {
+		address = f.l.Addr().String()
+	}
+	c, err := client.Dial(context.Background(), "ostro://"+address, o)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -21,7 +19,7 @@ func (w *world) install(names ...string) {
 	w.must(err)
 	ctx := patient(w.t)
 	for i, name := range names {
-		c := redis.NewClient(&redis.Options{Addr: w.nodes[name].Addr()})
+		c := w.login(name, "", "")
 		if i == 0 {
 			w.must(c.FunctionLoad(ctx, "#!wasm name=calls\n"+string(code)).Err())
 		}
@@ -32,7 +30,6 @@ func (w *world) install(names ...string) {
 			}
 			return err == nil
 		})
-		_ = c.Close()
 	}
 }
 
@@ -69,8 +66,7 @@ func TestFCALLGoesWhereItsKeysAre(t *testing.T) {
 	for i := range 60 {
 		w.must(c.FCall(ctx, "put", []string{key(i)}, fmt.Sprint("value ", i)).Err())
 	}
-	one := redis.NewClient(&redis.Options{Addr: w.nodes["n1"].Addr()})
-	t.Cleanup(func() { _ = one.Close() })
+	one := w.login("n1", "", "")
 	moved := 0
 	for i := range 60 {
 		if got, err := c.FCallRO(ctx, "look", []string{key(i)}).Text(); err != nil || got != fmt.Sprint("value ", i) {

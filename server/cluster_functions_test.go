@@ -77,6 +77,7 @@ func TestFunctionsInstalledAtOneNodeAreThereAtAll(t *testing.T) {
 	}
 
 	large := strings.Repeat("x", 1_500_000) // In several pieces.
+	await.True(t, "b knows bert, who was created at a", func() bool { return w.nodes["b"].Shelf("bert") != nil })
 	w.must(w.login("b", "bert", "bert").FunctionLoad(ctx, loadable("large", large, "big")).Err())
 	everywhere("bert", "big", large)
 

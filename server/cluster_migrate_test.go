@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/meta"
@@ -77,7 +76,7 @@ func (w *world) countBy(op func(key []byte) client.Op, n int, names ...string) *
 		}
 		url += s.Nodes[view.NodeID(name)].Address
 	}
-	c, err := client.Dial(patient(w.t), url, client.Options{})
+	c, err := client.Dial(patient(w.t), url, client.Options{Retry: testPatience})
 	w.must(err)
 	k := &counting{t: w.t, c: c, n: n, sums: make([]atomic.Int64, n), op: op}
 	for worker := range 4 {
@@ -94,11 +93,11 @@ func (w *world) countBy(op func(key []byte) client.Op, n int, names ...string) *
 func counter(i int) []byte { return []byte(fmt.Sprint("counter:", i)) }
 
 func (k *counting) run(worker int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
-	defer cancel()
 	for round := 0; !k.stop.Load(); round++ {
 		i := (round*31 + worker*17) % k.n
+		ctx, cancel := context.WithTimeout(context.Background(), testPatience)
 		got, err := k.c.Do(ctx, k.op(counter(i)))
+		cancel()
 		if err != nil {
 			k.t.Errorf("add to %s: %v", counter(i), err)
 			return

@@ -14,6 +14,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/await"
+	"github.com/ostrodb/ostro/internal/port"
 )
 
 // halting is a cluster whose migrations halt where haltAt says.
@@ -131,7 +132,7 @@ func TestARangeOfOnePlaceMoves(t *testing.T) {
 	if has, _ := w.owner(neighbour); has != from {
 		t.Fatalf("%s went, too, to %s", neighbour, has)
 	}
-	native, err := client.Dial(patient(t), "ostro://"+s.Nodes[from].Address, client.Options{})
+	native, err := client.Dial(patient(t), "ostro://"+s.Nodes[from].Address, client.Options{SessionTimeout: testPatience})
 	w.must(err)
 	defer native.Close()
 	for key, want := range map[string]string{one: "goes", neighbour: "stays"} {
@@ -299,17 +300,18 @@ func TestEtcdIsAwayInTheMidstOfAMigration(t *testing.T) {
 	for _, step := range []migrate.Step{migrate.BeforeTransfer, migrate.Pulling, migrate.Adopted} {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			began := func(addr string) *meta.Embedded {
+			dir, addr := t.TempDir(), port.For(t).Addr() // Nobody else has it while etcd is away.
+			began := func() *meta.Embedded {
 				e, err := meta.StartEmbedded(patient(t), meta.EmbeddedConfig{Dir: dir, Addr: addr, Log: quiet})
 				if err != nil {
 					t.Fatal(err)
 				}
 				return e
 			}
-			e := began("")
+			e := began()
 			t.Cleanup(func() { e.Close() })
 			w := newWorldAt(t, e.URL())
+			w.lease = 30 * time.Second // However long the machine stands still while etcd is away, leases are longer.
 			w.startHalting("n1", "n2", "n3")
 			c := w.client("n1", "n2", "n3")
 			w.write(c, 0, 1000)
@@ -320,8 +322,8 @@ func TestEtcdIsAwayInTheMidstOfAMigration(t *testing.T) {
 			w.reached(step)
 			e.Close()
 			w.goOn()
-			k.beyond(50) // Leases are longer than that.
-			e = began(e.Addr())
+			k.beyond(50)
+			e = began()
 			if m = w.ended(m.ID); m.Stage != meta.Done && m.Stage != meta.Failed {
 				t.Fatalf("the migration ended as %s: %s", m.Stage, m.Why)
 			}

@@ -31,13 +31,12 @@ func TestTenantsOfAClusterKeepTheirDataThroughDeathsAndMoves(t *testing.T) {
 	w.password = "operator"
 	w.start("a", "b", "c")
 	ctx := patient(t)
-	operator := redis.NewClient(&redis.Options{Addr: w.nodes["a"].Addr(), Password: "operator"})
-	t.Cleanup(func() { _ = operator.Close() })
+	operator := w.login("a", "", "operator")
 	for _, name := range []string{"anna", "bert"} {
 		w.must(operator.Do(ctx, "tenant", "create", name, "password", name).Err())
 	}
 	known := func(node, name string) bool {
-		c := redis.NewClient(&redis.Options{Addr: w.nodes[node].Addr(), Username: name, Password: name})
+		c := redis.NewClient(&redis.Options{Addr: w.nodes[node].Addr(), Username: name, Password: name, ReadTimeout: 50 * time.Second})
 		defer c.Close()
 		return c.Ping(ctx).Err() == nil
 	}
@@ -66,7 +65,7 @@ func TestTenantsOfAClusterKeepTheirDataThroughDeathsAndMoves(t *testing.T) {
 	if got, err := all.Get(ctx, key(1)).Result(); err != redis.Nil {
 		t.Errorf("the operator sees %q, %v", got, err)
 	}
-	native, err := client.Dial(ctx, "ostro://anna:anna@"+w.cache.Snapshot().Nodes["b"].Address, client.Options{})
+	native, err := client.Dial(ctx, "ostro://anna:anna@"+w.cache.Snapshot().Nodes["b"].Address, client.Options{SessionTimeout: testPatience})
 	w.must(err)
 	t.Cleanup(func() { _ = native.Close() })
 	for i := range 300 {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,7 @@ type world struct {
 	ports map[string][2]*port.Reservation
 	log   *slog.Logger
 	first int // how many nodes share the keys at first
+	lease time.Duration
 
 	replicas            int // 0: as many as usual
 	replication, fabric string
@@ -88,7 +90,7 @@ func newWorld(t *testing.T) *world {
 func newWorldAt(t *testing.T, url string) *world {
 	t.Helper()
 	name := strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())
-	w := &world{t: t, dir: t.TempDir(), nodes: map[string]*server.Node{}, ports: map[string][2]*port.Reservation{}, log: quiet}
+	w := &world{t: t, dir: t.TempDir(), nodes: map[string]*server.Node{}, ports: map[string][2]*port.Reservation{}, log: quiet, lease: testLease}
 	if testing.Verbose() {
 		w.log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
@@ -129,7 +131,7 @@ func (w *world) config(name string) server.Config {
 		c.MemoryLimit.Bytes = w.memory
 	}
 	c.BlobURL, c.DiskLimit = w.blob, w.disk
-	c.Cluster, c.NodeID, c.ClusterLease = w.url, name, testLease
+	c.Cluster, c.NodeID, c.ClusterLease = w.url, name, w.lease
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass, c.Proxy = w.fabric, w.password, w.proxy
 	c.MigrateHaltAt, c.MigrateHaltDir = w.halt[name], w.halts
@@ -224,11 +226,14 @@ func TestNodesFormAClusterAndSendClientsToEachOther(t *testing.T) {
 	if served == 0 || moved == 0 {
 		t.Fatalf("n1 served %d and moved %d of 30", served, moved)
 	}
-	status, err := server.ReadClusterStatus(patient(t), w.meta, nil)
-	w.must(err)
-	if len(status.Nodes) != 3 || status.Coordinator == "" || status.Nodes[0].Facts == nil {
-		t.Fatalf("the status is %+v", status)
-	}
+	w.until("all nodes say how they are", func() bool { // A status does not wait for long for one that is slow.
+		status, err := server.ReadClusterStatus(patient(t), w.meta, nil)
+		w.must(err)
+		if len(status.Nodes) != 3 || status.Coordinator == "" {
+			t.Fatalf("the status is %+v", status)
+		}
+		return !slices.ContainsFunc(status.Nodes, func(n server.NodeStatus) bool { return n.Facts == nil })
+	})
 	if view := s.Map.ViewID(view.NodeID("n1")); view != 1 {
 		t.Fatalf("n1 is in view %d", view)
 	}
@@ -256,7 +261,7 @@ func TestNativeClientsGoOnWhenANodeDies(t *testing.T) {
 	w.start("n1", "n2", "n3")
 	w.await("copies", copied)
 	s := w.cache.Snapshot()
-	c, err := client.Dial(patient(t), "ostro://"+s.Nodes["n1"].Address+","+s.Nodes["n3"].Address, client.Options{})
+	c, err := client.Dial(patient(t), "ostro://"+s.Nodes["n1"].Address+","+s.Nodes["n3"].Address, client.Options{Retry: testPatience})
 	w.must(err)
 	defer c.Close()
 	const counters, rounds = 50, 20

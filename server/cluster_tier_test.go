@@ -30,13 +30,13 @@ func blobWorld(t *testing.T, halt map[string]string) (*world, *redis.ClusterClie
 	return w, c, dir
 }
 
-// tiered waits until nodes have no more on their own disks than they may.
+// tiered waits until nodes have no more on their own disks than they may, and the segments that are written to.
 func (w *world) tiered(names ...string) {
 	w.t.Helper()
 	w.until("segments are in the shared tier only", func() bool {
 		for _, name := range names {
 			m, ok := w.nodes[name].Store()
-			if !ok || m.SegmentsOnBlob < 8 || m.DiskBytes > m.LogBytes/2 {
+			if !ok || m.SegmentsOnBlob < 8 || m.DiskBytes > int64(w.disk)+4*int64(w.config(name).SegmentSize) {
 				return false
 			}
 		}

@@ -124,7 +124,7 @@ func (s *shared) survives(t *testing.T, fn string, reasons []string) {
 func TestAHostileFunctionOfANativeClientGetsAnErrorAndItsOtherOperationsGoOn(t *testing.T) {
 	s := newShared(t)
 	s.must(t, s.mallory, "FUNCTION", "LOAD", hostileModule(t))
-	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://mallory:m@127.0.0.1:%d", s.node.Config().NativePort), client.Options{})
+	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://mallory:m@127.0.0.1:%d", s.node.Config().NativePort), client.Options{SessionTimeout: testPatience})
 	if err != nil {
 		t.Fatal(err)
 	}

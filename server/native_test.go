@@ -15,7 +15,7 @@ func TestNativeAndRedisClientsSeeTheSameRecords(t *testing.T) {
 	c := testConfig(t, t.TempDir())
 	c.NativePort = port.For(t).Number
 	n := start(t, c)
-	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Unrecorded: true})
+	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Unrecorded: true, SessionTimeout: testPatience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestAProgramThatEmbedsAServerBringsItsOwnMergeFunctions(t *testing.T) {
 			return append(dst, operand...), nil
 		},
 	}))
-	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{})
+	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{SessionTimeout: testPatience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestAPasswordThatIsSetWhileTheServerRunsIsNativeClientsToo(t *testing.T) {
 	c.NativePort = port.For(t).Number
 	n := start(t, c)
 	enter := func(password string) error {
-		native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Password: password})
+		native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Password: password, SessionTimeout: testPatience})
 		if err == nil {
 			native.Close()
 		}
@@ -89,10 +89,10 @@ func TestNativeClientsGiveTheServersPassword(t *testing.T) {
 	c := testConfig(t, t.TempDir())
 	c.NativePort, c.RequirePass = port.For(t).Number, "s3cret"
 	start(t, c)
-	if _, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Password: "wrong"}); err == nil || !strings.Contains(err.Error(), "wrong password") {
+	if _, err := client.Dial(t.Context(), fmt.Sprintf("ostro://127.0.0.1:%d", c.NativePort), client.Options{Password: "wrong", SessionTimeout: testPatience}); err == nil || !strings.Contains(err.Error(), "wrong password") {
 		t.Fatalf("a wrong password got %v", err)
 	}
-	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://:s3cret@127.0.0.1:%d", c.NativePort), client.Options{})
+	native, err := client.Dial(t.Context(), fmt.Sprintf("ostro://:s3cret@127.0.0.1:%d", c.NativePort), client.Options{SessionTimeout: testPatience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,5 +7,5 @@ import "time"
 const (
 	testLease    = 4 * time.Second
 	testPatience = 100 * time.Second
-	testDeadline = time.Second
+	testDeadline = 5 * time.Second
 )

@@ -9,5 +9,5 @@ import "time"
 const (
 	testLease    = 8 * time.Second
 	testPatience = 5 * time.Minute
-	testDeadline = 4 * time.Second
+	testDeadline = 10 * time.Second
 )

@@ -56,7 +56,7 @@ func ask(t *testing.T, n *server.Node, words ...string) <-chan string {
 // underWay waits until clients have sent commands.
 func underWay(t *testing.T, n *server.Node, commands ...string) {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{Addr: n.Addr()})
+	c := redis.NewClient(&redis.Options{Addr: n.Addr(), ReadTimeout: testPatience})
 	defer c.Close()
 	await.True(t, fmt.Sprint(commands, " are under way"), func() bool {
 		list, err := c.ClientList(t.Context()).Result()

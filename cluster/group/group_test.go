@@ -123,7 +123,7 @@ func (s *scene) members() []group.Member {
 
 // ctx bounds what must happen.
 func (s *scene) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	s.t.Cleanup(cancel)
 	return ctx
 }

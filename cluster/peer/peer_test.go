@@ -214,7 +214,7 @@ func TestAHandlerStopsWhenItsCallerNoLongerWaits(t *testing.T) {
 			t.Fatalf("the handler got %v", err)
 		}
 	}
-	c, cancel := context.WithTimeout(ctx(t), time.Second) // Long enough for the call to get there.
+	c, cancel := context.WithTimeout(ctx(t), 5*time.Second) // Long enough for the call to get there.
 	defer cancel()
 	if _, err := p.Call(c, "callee", "wait", nil, nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 		var said *peer.Error

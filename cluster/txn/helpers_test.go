@@ -103,7 +103,7 @@ func (s *scene) members() (out []group.Member) {
 
 // ctx bounds what must happen.
 func (s *scene) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	s.t.Cleanup(cancel)
 	return ctx
 }

@@ -88,7 +88,7 @@ func (s *scene) crash() {
 
 // ctx bounds what must happen.
 func (s *scene) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	s.t.Cleanup(cancel)
 	return ctx
 }

@@ -113,7 +113,7 @@ func ready(t testing.TB, q fabric.QP) {
 }
 
 // patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 func must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {

@@ -15,8 +15,8 @@ packages="qemu-system-x86 busybox-static cpio xz-utils zstd iproute2 ibverbs-pro
 kernels="linux-image-6.12-amd64 linux-image-amd64" # The first that apt knows.
 modules="udp_tunnel ip6_udp_tunnel configfs ib_core ib_cm iw_cm rdma_cm ib_uverbs rdma_ucm crc32_generic rdma_rxe dummy"
 cache=${SOFTROCE_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/ostro-softroce}
-boot=${SOFTROCE_BOOT_SECONDS:-150} # Software emulation: 5 s on an idle machine, a minute on a loaded one.
-limit=${SOFTROCE_SECONDS:-300}
+boot=${SOFTROCE_BOOT_SECONDS:-240} # Software emulation: 5 s on an idle machine, a minute on a loaded one.
+limit=${SOFTROCE_SECONDS:-900}
 PATH=$PATH:/usr/sbin:/sbin
 die() { echo "softroce: $*" >&2; exit 125; }
 work=$(mktemp -d)

@@ -9,7 +9,7 @@ import (
 
 // Patience is how long a condition may take. No test is slower for it: who waits goes on within
 // a millisecond.
-const Patience = time.Minute
+const Patience = 5 * time.Minute
 
 // True waits for a condition.
 func True(t testing.TB, what string, holds func() bool) {

@@ -23,7 +23,7 @@ import (
 
 // clusterClient knows one node and finds the others.
 func (tw *town) clusterClient(t *testing.T, proto int) *goredis.ClusterClient {
-	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{tw.nodes[0].addr}, Protocol: proto, MaxRedirects: 100})
+	c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{tw.nodes[0].addr}, Protocol: proto, MaxRedirects: 100, ReadTimeout: patience})
 	t.Cleanup(func() { must(t, c.Close()) })
 	return c
 }

@@ -206,7 +206,7 @@ func sameTime(theirs, ours *reply) string {
 		}
 		return ""
 	}
-	if d := a - b; d < -5000 || d > 5000 {
+	if d := a - b; d < -60_000 || d > 60_000 {
 		return "the times are too far apart"
 	}
 	return ""

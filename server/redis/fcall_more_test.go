@@ -97,7 +97,7 @@ func TestTenantsCallTheirOwnFunctionsOnTheirOwnData(t *testing.T) {
 
 func TestGoRedisCallsFunctions(t *testing.T) {
 	addr := startWithFunctions(t, store.Options{}, redis.Config{})
-	c := goredis.NewClient(&goredis.Options{Addr: addr})
+	c := goredis.NewClient(&goredis.Options{Addr: addr, ReadTimeout: patience})
 	defer c.Close()
 	ctx := context.Background()
 	if err := c.FCall(ctx, "put", []string{"k"}, "value").Err(); err != nil {

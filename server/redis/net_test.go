@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long anything may take before it counts as hung: CI may be busy.
-const patience = time.Minute
+const patience = 5 * time.Minute
 
 // dial connects, with a deadline on everything.
 func dial(t testing.TB, network, addr string) net.Conn {

@@ -29,7 +29,7 @@ func TestAProxyServesClientsThatKnowOneServerOnly(t *testing.T) {
 		t.Run(fmt.Sprintf("RESP%d", proto), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			c := goredis.NewClient(&goredis.Options{Addr: tw.nodes[proto%3].addr, Protocol: proto})
+			c := goredis.NewClient(&goredis.Options{Addr: tw.nodes[proto%3].addr, Protocol: proto, ReadTimeout: patience})
 			defer c.Close()
 			const keys = 300
 			var pairs []any

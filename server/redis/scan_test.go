@@ -24,7 +24,7 @@ import (
 // again, KEYS and SCAN still show every key that stays, and KEYS shows none twice.
 func TestKeysThatStayAreSeenWhileOthersComeAndGo(t *testing.T) {
 	ctx := t.Context()
-	c := goredis.NewClient(&goredis.Options{Addr: startOstro(t, redis.Config{Loops: 2})})
+	c := goredis.NewClient(&goredis.Options{Addr: startOstro(t, redis.Config{Loops: 2}), ReadTimeout: patience})
 	defer c.Close()
 	var want []string
 	for i := range 500 {

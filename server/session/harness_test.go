@@ -57,10 +57,13 @@ func stop(t testing.TB, s *session.Server) {
 	}
 }
 
-// dial connects a client until the test's end.
+// dial connects a client until the test's end. One whose hello the machine was too slow for tries again.
 func dial(t testing.TB, url string, o client.Options) *client.Client {
 	t.Helper()
 	c, err := client.Dial(t.Context(), url, o)
+	for tries := 1; tries < 20 && isLate(err); tries++ {
+		c, err = client.Dial(t.Context(), url, o)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +73,11 @@ func dial(t testing.TB, url string, o client.Options) *client.Client {
 		}
 	})
 	return c
+}
+
+func isLate(err error) bool {
+	var late net.Error
+	return errors.As(err, &late) && late.Timeout()
 }
 
 // alone is a store, a server and a client of it.

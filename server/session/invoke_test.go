@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/engine/store"
@@ -21,7 +22,7 @@ import (
 // withFunctions adds to options what functions need, and installs those for tests. It ends with the test.
 func withFunctions(t testing.TB, st *store.Store, o session.Options) session.Options {
 	t.Helper()
-	return withScheduled(t, st, o, sched.Options{})
+	return withScheduled(t, st, o, sched.Options{Deadline: time.Minute}) // A busy machine may let a call wait.
 }
 
 // withScheduled is withFunctions with a scheduler of its own kind.

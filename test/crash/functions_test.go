@@ -23,7 +23,7 @@ func TestEveryCallCountsOnceHoweverOftenTheServerIsKilled(t *testing.T) {
 	door := port.For(t)
 	dir := filepath.Join(scratch, "functions")
 	launch := func() *harness.Server {
-		s := harness.Launch(t, binary, "--dir", dir, "--durability", "everysec", "--native-port", strconv.Itoa(door.Number))
+		s := harness.Launch(t, binary, "--dir", dir, "--durability", "everysec", "--function-deadline", "1m", "--native-port", strconv.Itoa(door.Number))
 		if err := s.Ready(); err != nil {
 			t.Fatal(err)
 		}
@@ -31,9 +31,9 @@ func TestEveryCallCountsOnceHoweverOftenTheServerIsKilled(t *testing.T) {
 	}
 	s := launch()
 	install(t, s)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	c, err := native.Dial(ctx, "ostro://"+door.Addr(), native.Options{})
+	c, err := native.Dial(ctx, "ostro://"+door.Addr(), native.Options{Retry: harness.Patience})
 	if err != nil {
 		t.Fatal(err)
 	}

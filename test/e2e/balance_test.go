@@ -155,7 +155,7 @@ func TestSkewedLoadBecomesEvenByItselfAndThenNothingMoves(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	c := harness.StartCluster(t, harness.ClusterOptions{
-		Binary: binary, Nodes: 4, Fabric: "shm",
+		Binary: binary, Nodes: 4, Fabric: "shm", Args: []string{"--cluster-lease", calmLease},
 		Balancer: meta.Balancer{Mode: meta.BalancerAuto, Every: 500 * time.Millisecond, MinOps: 200},
 	})
 	load, err := startSkewed(c, seed)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,11 +29,11 @@ func blobValue(i int) string { return fmt.Sprint(i, strings.Repeat(".", 1000)) }
 func TestAClusterKeepsDataBeyondMemoryInS3(t *testing.T) {
 	s3 := devicetest.StartS3(t)
 	c := harness.StartCluster(t, harness.ClusterOptions{Binary: binary, Nodes: 3, Fabric: "shm", Args: []string{
-		"--segment-size", "128KiB", "--memory-limit", "2MiB", "--disk-limit", "512KiB", "--blob-url", s3.URL(s3.Address),
+		"--cluster-lease", calmLease, "--segment-size", "128KiB", "--memory-limit", "2MiB", "--disk-limit", "512KiB", "--blob-url", s3.URL(s3.Address),
 	}})
-	ctx, cancel := context.WithTimeout(context.Background(), 2*harness.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*harness.Patience)
 	defer cancel()
-	resp := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), MaxRedirects: 20})
+	resp := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), MaxRedirects: 20, ReadTimeout: 30 * time.Second})
 	defer resp.Close()
 	writeBlobs(ctx, t, resp)
 	for _, n := range c.Nodes {
@@ -88,7 +89,7 @@ func TestAClusterKeepsDataBeyondMemoryInS3(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	rest := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Nodes[0].Addr, c.Nodes[2].Addr}, MaxRedirects: 20})
+	rest := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{c.Nodes[0].Addr, c.Nodes[2].Addr}, MaxRedirects: 20, ReadTimeout: 30 * time.Second})
 	defer rest.Close()
 	readBlobs(ctx, t, rest)
 }

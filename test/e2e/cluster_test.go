@@ -165,7 +165,7 @@ func (d *devCluster) client() *redis.ClusterClient {
 	}
 	// It tells on its own of every node that does not answer.
 	redis.SetLogger(quiet{})
-	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, MaxRedirects: 20, ReadTimeout: 30 * time.Second})
 	d.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

@@ -65,7 +65,7 @@ func TestTheLogOfAFunctionIsFollowedOverAllNodes(t *testing.T) {
 	run(t, "", "fn", "install", path, "-p", port).wants(t, 0, "module speaker of default is installed")
 	speak := func(node int) {
 		t.Helper()
-		c := redis.NewClient(&redis.Options{Addr: d.ready.Nodes[node].Redis})
+		c := redis.NewClient(&redis.Options{Addr: d.ready.Nodes[node].Redis, MaxRetries: -1, ReadTimeout: harness.Patience})
 		defer c.Close()
 		err := harness.Eventually("node "+d.ready.Nodes[node].ID+" has the function", func() error {
 			return c.FCall(t.Context(), "speak", nil).Err()

@@ -22,6 +22,9 @@ import (
 	"github.com/ostrodb/ostro/test/harness"
 )
 
+// calmLease is that of a cluster whose nodes are not to be taken for dead, however slow the machine is.
+const calmLease = "10s"
+
 // binary is the program under test, built once.
 var binary string
 
@@ -149,7 +152,7 @@ func (p *process) ended() outcome {
 
 // client is a go-redis client of the server.
 func (p *process) client() *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: p.addr, MaxRetries: -1})
+	c := redis.NewClient(&redis.Options{Addr: p.addr, MaxRetries: -1, ReadTimeout: harness.Patience})
 	p.t.Cleanup(func() { _ = c.Close() })
 	return c
 }

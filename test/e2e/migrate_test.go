@@ -46,7 +46,7 @@ func newMovers(t *testing.T, args ...string) *movers {
 	m := &movers{t: t, Cluster: harness.StartCluster(t, harness.ClusterOptions{Binary: binary, Nodes: 3, Fabric: "shm", Args: args})}
 	m.calm.Store(true)
 	var cancel context.CancelFunc
-	m.ctx, cancel = context.WithTimeout(context.Background(), 2*harness.Patience)
+	m.ctx, cancel = context.WithTimeout(context.Background(), 5*harness.Patience)
 	t.Cleanup(cancel)
 	s := m.snapshot()
 	var addrs []string
@@ -54,7 +54,7 @@ func newMovers(t *testing.T, args ...string) *movers {
 		addrs = append(addrs, s.Nodes[n].Address)
 	}
 	var err error
-	m.native, err = client.Dial(m.ctx, "ostro://"+strings.Join(addrs, ","), client.Options{})
+	m.native, err = client.Dial(m.ctx, "ostro://"+strings.Join(addrs, ","), client.Options{Retry: harness.Patience})
 	m.must(err)
 	redis.SetLogger(quiet{})
 	m.resp = redis.NewClusterClient(&redis.ClusterOptions{Addrs: m.Addrs(), MaxRedirects: 20, ReadTimeout: 30 * time.Second})
@@ -203,7 +203,7 @@ func (m *movers) ended(id uint64) meta.Migration {
 }
 
 func TestSlotsMoveBetweenProcessesAndNoClientSeesAnError(t *testing.T) {
-	m := newMovers(t)
+	m := newMovers(t, "--cluster-lease", calmLease)
 	m.beyond(2000)
 	s := m.snapshot()
 	moved := slotsOf(s, "node1", 0.5)

@@ -12,7 +12,7 @@ import (
 
 // limit is how long the search for one object's order may take. Histories
 // should be short enough that it never matters.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // Check returns nil if every object's history has an order that explains it, and
 // else a *Violation of the first that has none.

@@ -81,8 +81,7 @@ func (g *game) endure(o outage, lasts time.Duration) bool {
 	answers, writes = g.load.Answers()-answers, g.load.Writes()-writes
 	held := time.Since(began)
 	g.must(o.name, o.end(g))
-	_, err = g.cluster.Metadata()
-	g.must("ask etcd", err)
+	g.must("ask etcd", harness.Eventually("etcd answers", func() error { _, err := g.cluster.Metadata(); return err }))
 	lasted := time.Since(began)
 	late, err := g.logins(o)
 	g.must("log in", err)

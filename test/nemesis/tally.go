@@ -44,7 +44,7 @@ func (g *game) startTally() (*tally, error) {
 	}
 	t := &tally{name: fmt.Sprintf("t%x.%d", g.seed, g.round)}
 	t.ctx, t.end = context.WithTimeout(context.Background(), 5*harness.Patience)
-	if t.c, err = native.Dial(t.ctx, "ostro://"+strings.Join(addrs, ","), native.Options{}); err != nil {
+	if t.c, err = native.Dial(t.ctx, "ostro://"+strings.Join(addrs, ","), native.Options{Retry: harness.Patience}); err != nil {
 		t.end()
 		return nil, err
 	}
