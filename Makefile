@@ -67,7 +67,7 @@ crash: ## kill the server a few times under load; nothing acknowledged may be lo
 
 .PHONY: cluster
 cluster: ## a cluster under load: nodes killed and stopped, networks cut, disks full; all answers must make sense
-	$(GO) test -timeout 45m -count=1 ./test/harness ./test/linearize ./test/nemesis
+	$(GO) test -timeout 45m -count=1 ./test/harness ./test/linearize ./test/native ./test/nemesis
 
 .PHONY: torture-cluster
 torture-cluster: ## the same until KILLS=300 processes were killed, half of them beside cut networks and full disks; ARGS='-seed 7' repeats a run
