@@ -175,6 +175,24 @@ func TestShutdownAnswersWhatWasReceived(t *testing.T) {
 	}
 }
 
+func TestAServerThatIsStoppedBeforeItServesClosesItsPort(t *testing.T) {
+	srv, err := session.New(openStore(t, store.Options{}), session.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop(t, srv)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Serve(l); !errors.Is(err, session.ErrStopped) {
+		t.Error(err)
+	}
+	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("its port is open: %v", err)
+	}
+}
+
 func TestShutdownCutsWhoDoesNotEndInTime(t *testing.T) {
 	so, copies := copied(t)
 	st := openStore(t, so)

@@ -168,6 +168,7 @@ func (s *Server) Serve(l net.Listener) error {
 	s.mu.Lock()
 	if s.stopping {
 		s.mu.Unlock()
+		_ = l.Close() // As for one that Shutdown finds.
 		return ErrStopped
 	}
 	s.listeners[l] = struct{}{}

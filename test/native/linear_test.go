@@ -41,8 +41,9 @@ type place struct {
 	dir  string
 	port int
 
-	st  *store.Store
-	srv *session.Server
+	st     *store.Store
+	srv    *session.Server
+	served chan struct{} // closed when its port is free
 }
 
 func (p *place) start() {
@@ -58,8 +59,12 @@ func (p *place) start() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	go func() { _ = srv.Serve(l) }() // It ends when the server does.
-	p.st, p.srv = st, srv
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = srv.Serve(l) // It ends when the server does.
+	}()
+	p.st, p.srv, p.served = st, srv, served
 }
 
 // stop cuts all sessions where they stand and closes the store without a last word.
@@ -67,6 +72,7 @@ func (p *place) stop() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	_ = p.srv.Shutdown(now) // Sessions were cut: that is what it is for.
+	<-p.served
 	if err := p.st.CloseUnsaved(); err != nil {
 		p.t.Error(err)
 	}
