@@ -140,8 +140,6 @@ func (m *move) run(ctx context.Context) {
 	}
 }
 
-var errStops = errors.New("the node stops")
-
 // stop lets operations go that wait, when the node stops in the middle of it, and has nobody use the store any more.
 func (m *move) stop() {
 	m.receiving.end()
@@ -149,7 +147,7 @@ func (m *move) stop() {
 		m.pulls.close()
 	}
 	if m.arrival != nil {
-		m.arrival.Release(errStops)
+		m.arrival.Release(store.ErrStopping)
 	}
 	m.dropCopy()
 	m.dropLines()

@@ -62,6 +62,13 @@ func (w *arrivalWait) end() {
 // the source, which may be slow, or this store's again, should the source be dead; and while etcd is away nobody will.
 var ErrReturning = errors.New("keys are being returned to the node that they came from, and that takes long")
 
+// ErrStopping says that nobody brings any more what somebody has waited for, as this node stops, or its log is over.
+var ErrStopping = errors.New("the node stops before these keys have come")
+
+// Unsettled tells of an operation that ended without an effect since nobody here can know whose its keys are: to be asked again, and
+// perhaps elsewhere.
+func Unsettled(err error) bool { return errors.Is(err, ErrReturning) || errors.Is(err, ErrStopping) }
+
 // awaitEnd waits for the end of the arrival, or until nobody is to wait for that; for so long at the most, if that is not 0.
 func (w *arrivalWait) awaitEnd(st *Store, most time.Duration, gone <-chan struct{}) error {
 	var late <-chan time.Time

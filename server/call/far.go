@@ -109,7 +109,7 @@ func (f *far) fetch(w *store.Fetch) bool {
 		<-done
 	})
 	switch f.err = w.Err(); {
-	case errors.Is(f.err, store.ErrReturning):
+	case store.Unsettled(f.err):
 		f.err = ErrMoving
 	case f.err == nil && f.host.closing.Load():
 		f.err = store.ErrClosed

@@ -66,10 +66,10 @@ func (s *Server) refusal(err error) string {
 // storeError is the answer to a command that failed with the store. A node of a cluster whose log is over has nothing to
 // say about any key: clients are told to ask again, and find who has taken it over.
 func (s *Server) storeError(err error) string {
-	if errors.Is(err, store.ErrReturning) {
+	if store.Unsettled(err) {
 		return errRecovering
 	}
-	if s.cfg.Cluster != nil && s.store.Health() != nil {
+	if s.cfg.Cluster != nil && (s.store.Health() != nil || errors.Is(err, store.ErrClosed)) {
 		return "CLUSTERDOWN " + err.Error()
 	}
 	return "ERR " + err.Error()

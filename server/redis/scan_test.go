@@ -105,6 +105,25 @@ func TestAScanDoesNotEndBeforeWhatIsOnItsWayIsThere(t *testing.T) {
 	}
 }
 
+// Its client tries again, and finds who has the keys by then.
+func TestWhoWaitsForAKeyAtANodeThatStopsIsNotToldOfAFault(t *testing.T) {
+	tw := newTown(t, 1, redis.Config{})
+	a, err := tw.nodes[0].st.Arrive(store.ArriveOptions{
+		Ranges: []store.Range{{First: 0, Last: ^record.Place(0)}}, Ceiling: 7, Puller: nothingArrives{},
+	})
+	must(t, err)
+	defer a.End()
+	c := tw.dial(0)
+	must(t, c.send("get", "key"))
+	tw.nodes[0].waits(t, 1)
+	a.Release(store.ErrStopping)
+	r, err := c.receive()
+	must(t, err)
+	if got := flat(r); !strings.HasPrefix(got, "CLUSTERDOWN Hash slot not served") {
+		t.Errorf("the client is told %q", got)
+	}
+}
+
 // A target that returns ranges does not know whose they are until its source has replayed, which may never be.
 func TestAScanOfWhatIsReturnedWaitsAsLongAsOtherCommandsAndIsToldTheSame(t *testing.T) {
 	tw := newTown(t, 1, redis.Config{ClusterWait: 50 * time.Millisecond})

@@ -250,6 +250,25 @@ type silentPuller struct{}
 
 func (silentPuller) Want([]store.ArrivingKey, func(error)) {}
 
+// Its client tries again, and finds who has the keys by then.
+func TestWhoWaitsForAKeyAtANodeThatStopsIsNotToldOfAFault(t *testing.T) {
+	w := newWorld(t, store.Options{Cluster: true}, session.Options{}, "a")
+	a, err := w.st.Arrive(store.ArriveOptions{
+		Ranges: []store.Range{{First: 0, Last: view.Whole.Last}}, Ceiling: 7, Puller: silentPuller{},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.End()
+	c := dial(t, w.seeds(), soon)
+	get := c.Get(t.Context(), 0, []byte("k"))
+	await.True(t, "it waits", func() bool { return w.nodes["a"].srv.Metrics().Waiting == 1 })
+	a.Release(store.ErrStopping)
+	if _, err := get.Wait(); !errors.Is(err, client.ErrUnavailable) {
+		t.Errorf("the client is told %v", err)
+	}
+}
+
 func TestAScanOfWhatIsReturnedWaitsOnlySoLong(t *testing.T) {
 	w := newWorld(t, store.Options{Cluster: true}, session.Options{WaitLimit: 50 * time.Millisecond}, "a")
 	a, err := w.st.Arrive(store.ArriveOptions{

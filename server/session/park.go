@@ -138,7 +138,7 @@ func (w *worker) retry(p *park, err error) {
 	case !w.accepts(view.ViewID(p.batch.View)):
 		w.tally.moved++
 		w.answer(&p.op, wire.Result{Status: wire.Moved})
-	case errors.Is(err, store.ErrReturning):
+	case store.Unsettled(err), errors.Is(err, store.ErrClosed):
 		w.answer(&p.op, wire.Result{Status: wire.Busy})
 	case err != nil:
 		w.refuse(&p.op, wire.Failed, "read a record from disk: "+err.Error())
