@@ -210,28 +210,35 @@ func TestADroppedSegmentIsInNoRosterAndNoReplicaIsLeft(t *testing.T) {
 	w.await(h.write(1, 10))
 }
 
+// interrupted is a cluster whose primary has ended, with all that it wrote at its backups, and an open head.
+func interrupted(t *testing.T, mode Mode) (*cluster, *writer, *head) {
+	t.Helper()
+	c := newCluster(t, 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	o := c.options(2)
+	o.Mode = mode
+	c.primary(w, o)
+	h := w.head()
+	for range 400 {
+		h.write(5, 500)
+	}
+	w.await(w.last)
+	if err := w.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w.p = nil
+	return c, w, h
+}
+
 func TestAPrimaryGoesOnAfterARestartWithWhatItsBackupsHave(t *testing.T) {
 	modes(t, func(t *testing.T, mode Mode) {
-		c := newCluster(t, 3, 2, testSegment)
-		w := newWriter(t, testSegment)
-		o := c.options(2)
-		o.Mode = mode
-		c.primary(w, o)
-		h := w.head()
-		for range 400 {
-			h.write(5, 500)
-		}
-		w.await(w.last)
-		if err := w.p.Close(); err != nil {
-			t.Fatal(err)
-		}
+		c, w, h := interrupted(t, mode)
 		// The node dies with a batch that its backups do not have, and closes its segments
 		// when it comes back.
-		w.p = nil
 		h.write(1, 10)
 		h.close()
 		before, _, _ := c.book.state()
-		o = c.options(2)
+		o := c.options(2)
 		o.Mode = mode
 		c.primary(w, o)
 		if w.p.Watermark() != w.last {
@@ -248,22 +255,9 @@ func TestAPrimaryGoesOnAfterARestartWithWhatItsBackupsHave(t *testing.T) {
 
 // Whoever watches a node asks while it starts, too.
 func TestAPrimaryTellsOfItselfWhileItBegins(t *testing.T) {
-	c := newCluster(t, 3, 2, testSegment)
-	w := newWriter(t, testSegment)
-	o := c.options(2)
-	o.Mode = RPC
-	c.primary(w, o)
-	h := w.head()
-	for range 400 {
-		h.write(5, 500)
-	}
-	w.await(w.last)
-	if err := w.p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	w.p = nil
+	c, w, h := interrupted(t, RPC)
 	h.close()
-	o = c.options(2)
+	o := c.options(2)
 	o.Mode = RPC
 	p := NewPrimary(o)
 	t.Cleanup(func() { _ = p.Close() })

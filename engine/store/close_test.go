@@ -9,22 +9,28 @@ import (
 	"github.com/ostrodb/ostro/engine/store"
 )
 
+// putNumbered writes so many keys.
+func putNumbered(t *testing.T, st *store.Store, keys int) {
+	t.Helper()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	for n := range keys {
+		k := ss.Key(0, fmt.Append(nil, n))
+		if got := attempt(ss, func() store.Status { return ss.Put(&k, store.Write{Value: make([]byte, 100)}, nil) }); got != store.OK {
+			t.Fatal(got)
+		}
+	}
+}
+
 // TestWhoDoesNotKnowThatAStoreIsClosedGetsAnAnswer asks while it closes, and afterwards: for its numbers, as those do who watch a
 // server, and for what clients have it do in the background who are gone by now.
 func TestWhoDoesNotKnowThatAStoreIsClosedGetsAnAnswer(t *testing.T) {
 	forAll(t, func(t *testing.T, o store.Options) {
 		st := open(t, o)
-		ss, err := st.NewSession()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for n := range 1000 {
-			k := ss.Key(0, fmt.Append(nil, n))
-			if got := attempt(ss, func() store.Status { return ss.Put(&k, store.Write{Value: make([]byte, 100)}, nil) }); got != store.OK {
-				t.Fatal(got)
-			}
-		}
-		ss.Close()
+		putNumbered(t, st, 1000)
 		closed := make(chan struct{})
 		var others sync.WaitGroup
 		for _, ask := range []func() error{

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
@@ -15,17 +14,7 @@ func TestProgressIsToldOfOneSegmentAfterTheOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range 5000 {
-		k := ss.Key(0, fmt.Append(nil, n))
-		if got := attempt(ss, func() store.Status { return ss.Put(&k, store.Write{Value: make([]byte, 100)}, nil) }); got != store.OK {
-			t.Fatal(got)
-		}
-	}
-	ss.Close()
+	putNumbered(t, st, 5000)
 	if err := st.CloseUnsaved(); err != nil {
 		t.Fatal(err)
 	}
