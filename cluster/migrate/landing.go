@@ -13,7 +13,8 @@ import (
 
 // Between two nodes of one machine entries need no wire. The target of a migration makes memory that the source maps, and each
 // pull names a part of it, its slot: the source copies entries there from its log, as it comes to them, and its answer says how
-// much it was. That is one copy less than a socket makes, and it is made while the entry is in the cache.
+// much it was. That is one copy less than a socket makes, and it is made while the entry is in the cache. Behind the entries' part of a slot
+// stands what the source knows of their places: the target need not make those of the keys.
 //
 // Invariants:
 //   - A landing belongs to one connection and dies with it, and on that calls are answered in order. So the source writes to a
@@ -23,7 +24,7 @@ import (
 // What does not fit a slot comes over the wire, behind what did; and all of it if the source cannot map the memory, or knows
 // of no landings.
 const (
-	methodLand     = "migrate.land"
+	methodLand     = "migrate.landing" // Of before places stood in a slot it was migrate.land: those two do not mix.
 	methodPullInto = "migrate.pull-into"
 )
 
@@ -31,7 +32,7 @@ const (
 type land struct {
 	ID    ID           `json:"id"`
 	Share fabric.Share `json:"share"`
-	Slot  int          `json:"slot"` // bytes of one
+	Slot  int          `json:"slot"` // bytes of one for entries
 	// Over says that it is needed no more.
 	Over bool `json:"over,omitempty"`
 }
@@ -40,17 +41,30 @@ type land struct {
 type landing struct {
 	memory *fabric.Memory
 	share  fabric.Share
-	slot   int
+	room   slotRoom
 	free   []uint32 // slots
 }
 
 // slotSlack is how much more than it was asked for a pull brings at times: it ends with a whole bucket.
 const slotSlack = 4 << 10
 
+// slotRoom is how many bytes of a slot are for entries. What follows is for their places.
+type slotRoom int
+
+const (
+	slotEntry = 32 // bytes that an entry is thought to have at the least
+	slotPlace = 8
+)
+
+func roomFor(bytes int) slotRoom { return slotRoom(bytes+slotSlack) &^ 63 } // Entries lie at multiples of 8.
+
+// bytes are those of the whole slot.
+func (r slotRoom) bytes() int { return int(r) + int(r)/slotEntry*slotPlace }
+
 func newLanding(slots, bytes int) (*landing, error) {
-	l := &landing{slot: (bytes + slotSlack) &^ 63} // Entries lie at multiples of 8.
+	l := &landing{room: roomFor(bytes)}
 	var err error
-	if l.memory, l.share, err = fabric.NewShared(slots * l.slot); err != nil {
+	if l.memory, l.share, err = fabric.NewShared(slots * l.room.bytes()); err != nil {
 		return nil, err
 	}
 	for i := range slots {
@@ -60,7 +74,7 @@ func newLanding(slots, bytes int) (*landing, error) {
 }
 
 func (l *landing) ask(id ID, over bool) land {
-	return land{ID: id, Share: l.share, Slot: l.slot, Over: over}
+	return land{ID: id, Share: l.share, Slot: int(l.room), Over: over}
 }
 
 // markOf is what pulls call a landing.
@@ -76,13 +90,27 @@ func (l *landing) take() uint32 {
 
 func (l *landing) leave(slot uint32) { l.free = append(l.free, slot) }
 
-// entries are what landed in a slot.
-func (l *landing) entries(slot, bytes uint32) ([]byte, error) {
-	if int64(bytes) > int64(l.slot) {
-		return nil, fmt.Errorf("%w: %d bytes in a slot of %d", peer.ErrMalformed, bytes, l.slot)
+// landed is what landed in slot n.
+func (l *landing) landed(n, bytes uint32) (slot, error) {
+	if int64(bytes) > int64(l.room) {
+		return slot{}, fmt.Errorf("%w: %d bytes in a slot of %d", peer.ErrMalformed, bytes, l.room)
 	}
-	at := int(slot) * l.slot
-	return l.memory.Bytes()[at : at+int(bytes)], nil
+	s := l.room.slot(l.memory.Bytes(), n)
+	s.entries = s.entries[:bytes]
+	return s, nil
+}
+
+// slot is memory for the answer to one pull: entries, and what the source knows of their places. The zero value is none.
+type slot struct{ entries, known []byte }
+
+// slot gives slot n of a landing's memory; none if it has no such.
+func (r slotRoom) slot(all []byte, n uint32) slot {
+	from := uint64(n) * uint64(r.bytes())
+	if from+uint64(r.bytes()) > uint64(len(all)) {
+		return slot{}
+	}
+	one := all[from : from+uint64(r.bytes())]
+	return slot{one[:r:r], one[r:]}
 }
 
 // pullInto is a pull whose answer goes to a slot: the head of methodPullInto.
@@ -134,7 +162,7 @@ type ground struct {
 	name   uint64
 	id     ID
 	to     view.NodeID
-	slot   int
+	room   slotRoom
 	memory *fabric.Memory
 
 	mu    sync.Mutex
@@ -151,7 +179,7 @@ func (s *Source) land(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if err := c.Bind(&ask); err != nil {
 		return nil, nil, err
 	}
-	if len(ask.Share.Mark) < 8 || ask.Slot <= 0 || ask.Slot > peer.MaxBulkBytes {
+	if len(ask.Share.Mark) < 8 || ask.Slot <= 0 || ask.Slot%8 != 0 || ask.Slot > peer.MaxBulkBytes {
 		return nil, nil, fmt.Errorf("%w: a landing with slots of %d bytes", peer.ErrMalformed, ask.Slot)
 	}
 	if ask.Over {
@@ -169,7 +197,7 @@ func (s *Source) land(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	s.grounds.add(&ground{name: markOf(ask.Share), id: ask.ID, to: c.From, slot: ask.Slot, memory: memory})
+	s.grounds.add(&ground{name: markOf(ask.Share), id: ask.ID, to: c.From, room: slotRoom(ask.Slot), memory: memory})
 	return nil, nil, nil
 }
 
@@ -257,27 +285,18 @@ func (g *ground) tidy() {
 	}
 }
 
-// room is a slot's memory; nil if there is no such slot. The caller has entered.
-func (g *ground) room(slot uint32) []byte {
-	from, all := uint64(slot)*uint64(g.slot), g.memory.Bytes()
-	if from+uint64(g.slot) > uint64(len(all)) {
-		return nil
-	}
-	return all[from : from+uint64(g.slot)]
-}
-
 // pullInto is pull; what fits goes to a slot of the target's memory.
 func (s *Source) pullInto(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	var ask pullInto
 	if err := ask.decode(c.Head); err != nil {
 		return nil, nil, err
 	}
-	var room []byte
+	var into slot
 	if g := s.grounds.of(&ask, c.From); g != nil && g.enter() {
 		defer g.leave()
-		room = g.room(ask.Slot)
+		into = g.room.slot(g.memory.Bytes(), ask.Slot)
 	}
-	got, err := s.pulled(ctx, c, &ask.pull, room)
+	got, err := s.pulled(ctx, c, &ask.pull, into)
 	if err != nil {
 		return nil, nil, err
 	}

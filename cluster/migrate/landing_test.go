@@ -3,6 +3,7 @@ package migrate
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -25,9 +27,9 @@ type landedSource struct {
 // untouched fails if a slot was written to.
 func (s landedSource) untouched(n uint32) {
 	s.t.Helper()
-	slot, err := s.land.entries(n, uint32(s.land.slot))
+	slot, err := s.land.landed(n, uint32(s.land.room))
 	check(s.t, err)
-	if !bytes.Equal(slot, make([]byte, len(slot))) {
+	if all := slices.Concat(slot.entries, slot.known); !bytes.Equal(all, make([]byte, len(all))) {
 		s.t.Errorf("slot %d was written to", n)
 	}
 }
@@ -74,9 +76,23 @@ func (s landedSource) pull(slot uint32) (got landed, here, wire []byte) {
 	pieces, sent := c.Gathered()
 	wire = slices.Concat(pieces...)
 	sent()
-	here, err = s.land.entries(slot, got.Bytes)
+	there, err := s.land.landed(slot, got.Bytes)
 	check(s.t, err)
-	return got, here, wire
+	s.places(there)
+	return got, there.entries, wire
+}
+
+// places checks what a slot says of the places of its entries.
+func (s landedSource) places(there slot) {
+	s.t.Helper()
+	for n, rest := 0, there.entries; len(rest) > 0; n++ {
+		p := record.PtrOf(rest)
+		got, want := binary.LittleEndian.Uint64(there.known[n*slotPlace:]), index.Known(record.PlaceOf(p.Table(), p.Key()))
+		if record.Place(got) != want {
+			s.t.Fatalf("entry %d of a slot is at %x, and %x is said of it", n, want, got)
+		}
+		rest = rest[p.Length():]
+	}
 }
 
 // entriesIn counts what lies one behind the other.
@@ -91,8 +107,8 @@ func TestWhatDoesNotFitASlotComesBehindWhatDid(t *testing.T) {
 	const n = 100
 	s := newLandedSource(t, n, 1000)
 	got, here, wire := s.pull(1)
-	if len(here) == 0 || len(wire) == 0 || len(here) > s.land.slot {
-		t.Fatalf("%d bytes landed in a slot of %d, %d came over the wire", len(here), s.land.slot, len(wire))
+	if len(here) == 0 || len(wire) == 0 || len(here) > int(s.land.room) {
+		t.Fatalf("%d bytes landed in a slot of %d, %d came over the wire", len(here), s.land.room, len(wire))
 	}
 	if all := entriesIn(here) + entriesIn(wire); all != n || got.Records != n {
 		t.Errorf("%d entries came, %d were told, there are %d", all, got.Records, n)
@@ -129,7 +145,7 @@ func TestAnAnswerBeyondItsSlotIsRefused(t *testing.T) {
 	l, err := newLanding(2, 1000)
 	check(t, err)
 	defer l.memory.Close()
-	if _, err := l.entries(0, uint32(l.slot)+1); err == nil {
+	if _, err := l.landed(0, uint32(l.room)+1); err == nil {
 		t.Error("it was taken")
 	}
 }

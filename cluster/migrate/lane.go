@@ -182,7 +182,7 @@ func (l *lane) replay(ctx context.Context, at *partition) (got landed, bytes int
 	}
 	l.p.m.d.turns <- struct{}{}
 	came := time.Now()
-	if err = l.worker.Import(ctx, here); err == nil {
+	if err = l.worker.ImportKnown(ctx, here.entries, here.known); err == nil {
 		err = l.worker.Import(ctx, entries)
 	}
 	took := time.Since(came)
@@ -192,15 +192,15 @@ func (l *lane) replay(ctx context.Context, at *partition) (got landed, bytes int
 	if err != nil {
 		return got, 0, fmt.Errorf("import what was pulled: %w", err)
 	}
-	bytes = len(here) + len(entries)
+	bytes = len(here.entries) + len(entries)
 	l.p.m.bytes.Add(int64(bytes))
-	l.p.m.landed.Add(int64(len(here)))
+	l.p.m.landed.Add(int64(len(here.entries)))
 	l.p.m.records.Add(int64(got.Records))
 	return got, bytes, nil
 }
 
 // receive waits for the answer to a pull: here are entries that landed, and the bulk is what follows them.
-func (l *lane) receive(ctx context.Context, at *partition) (got landed, here, bulk []byte, err error) {
+func (l *lane) receive(ctx context.Context, at *partition) (got landed, here slot, bulk []byte, err error) {
 	head, bulk, err := l.line.Receive(l.patience(ctx))
 	switch {
 	case err != nil:
@@ -208,7 +208,7 @@ func (l *lane) receive(ctx context.Context, at *partition) (got landed, here, bu
 		err = got.pulled.decode(head)
 	default:
 		if err = got.decode(head); err == nil {
-			here, err = l.land.entries(at.slot, got.Bytes)
+			here, err = l.land.landed(at.slot, got.Bytes)
 		}
 	}
 	return got, here, bulk, err

@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"runtime"
 	"sync"
@@ -62,20 +63,26 @@ type reader struct {
 	entries [][]byte
 	cold    []byte // indirections
 	records uint32
-	into    []byte // memory of the target, for as many entries as it takes; nil if there is none
-	landed  int    // bytes there
+	into    slot         // memory of the target, for as many entries as it takes
+	landed  int          // bytes there
+	known   int          // bytes of their places there
+	place   record.Place // what is known of that of the next entry
 }
 
 // emit takes an entry for the answer. They stay in order: one that does not fit has all that follow it go over the wire.
 func (r *reader) emit(entry []byte) {
 	r.records++
-	if end := r.landed + len(entry); end <= len(r.into) && len(r.entries) == 0 {
-		copy(r.into[r.landed:], entry)
-		r.landed = end
+	if end := r.landed + len(entry); end <= len(r.into.entries) && r.known < len(r.into.known) && len(r.entries) == 0 {
+		copy(r.into.entries[r.landed:], entry)
+		binary.LittleEndian.PutUint64(r.into.known[r.known:], uint64(r.place))
+		r.landed, r.known = end, r.known+slotPlace
 		return
 	}
 	r.entries = append(r.entries, entry)
 }
+
+// know takes what is known of the place of the next entry.
+func (r *reader) know(p record.Place) { r.place = p }
 
 // refer takes an indirection for it.
 func (r *reader) refer(i store.Indirection) { r.cold = appendIndirection(r.cold, i) }
@@ -83,7 +90,7 @@ func (r *reader) refer(i store.Indirection) { r.cold = appendIndirection(r.cold,
 func (r *reader) reset() {
 	clear(r.entries)
 	r.entries, r.cold = r.entries[:0], r.cold[:0]
-	r.records, r.into, r.landed = 0, nil, 0
+	r.records, r.into, r.landed, r.known, r.place = 0, slot{}, 0, 0, 0
 }
 
 func (s *Shelf) enter() error {

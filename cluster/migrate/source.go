@@ -132,15 +132,15 @@ func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if err := ask.decode(c.Head); err != nil {
 		return nil, nil, err
 	}
-	got, err := s.pulled(ctx, c, &ask, nil)
+	got, err := s.pulled(ctx, c, &ask, slot{})
 	if err != nil {
 		return nil, nil, err
 	}
 	return got.pulled.encode(), nil, nil
 }
 
-// pulled answers a pull. Entries go into room as long as they fit, and from where they lie to the wire after that.
-func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, room []byte) (landed, error) {
+// pulled answers a pull. Entries go into a slot as long as they fit, and from where they lie to the wire after that.
+func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, into slot) (landed, error) {
 	m, shelf, err := s.given(ctx, ask.ID, c.From)
 	if err != nil {
 		return landed{}, err
@@ -150,8 +150,8 @@ func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, room []byt
 	}
 	return shelf.collect(ctx, c, &shelf.bulk, func(r *reader) (store.PullCursor, store.Status) {
 		defer shelf.turn()()
-		r.into = room
-		o := store.PullOptions{MaxBytes: int(ask.Bytes), Emit: r.emit, Since: ask.Since}
+		r.into = into
+		o := store.PullOptions{MaxBytes: int(ask.Bytes), Emit: r.emit, Known: r.know, Since: ask.Since}
 		if ask.Indirect {
 			o.Refer = r.refer
 		}

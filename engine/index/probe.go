@@ -47,6 +47,9 @@ func (pr *Probe) Next() bool {
 	}
 }
 
+// None tells of a probe that was just started that Next would find nothing. It may fail to.
+func (pr *Probe) None() bool { return pr.matches == 0 && pr.meta>>linkShift&linkMask == 0 }
+
 // otherPlaceholder tells whether w is a placeholder of another place, as far as
 // the index knows places: there is no record that would tell.
 func (pr *Probe) otherPlaceholder(i int, w uint64) bool {

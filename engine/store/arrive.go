@@ -186,7 +186,7 @@ func (a *Arrival) NewWorker() (*ImportWorker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side, run: new(importRun)}
+	w := &ImportWorker{ss: ss, owns: a.owns, live: a, side: side, run: new(importRun), exact: allExact(a.ranges)}
 	a.workers = append(a.workers, w)
 	a.sides = append(a.sides, side)
 	return w, nil

@@ -70,10 +70,27 @@ func (w *ImportWorker) retire() {
 	w.ss.Close()
 }
 
+// ImportKnown is Import of entries whose places need not be made of their keys: known has eight bytes for each, what the source's index
+// knows of it as Pull tells that, or 0.
+func (w *ImportWorker) ImportKnown(ctx context.Context, entries, known []byte) error {
+	w.busy.Lock()
+	defer w.busy.Unlock()
+	if w.exact {
+		w.known = known
+		defer func() { w.known = nil }()
+	}
+	return w.importHeld(ctx, entries)
+}
+
 // importLive is Import for places that are served.
 func (w *ImportWorker) importLive(ctx context.Context, entries []byte) error {
 	w.busy.Lock()
 	defer w.busy.Unlock()
+	return w.importHeld(ctx, entries)
+}
+
+// importHeld imports for who holds busy.
+func (w *ImportWorker) importHeld(ctx context.Context, entries []byte) error {
 	if w.over {
 		return errArrivalOver
 	}

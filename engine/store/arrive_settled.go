@@ -21,16 +21,18 @@ type settledShard struct {
 }
 
 const (
-	settledWords  = 4096
-	settledShards = 64
+	settledWords   = 4096
+	settledShards  = 64
+	settledBuckets = 1024
 )
 
 func newSettled() *settled { return new(settled) }
 
-// bit gives the bit of the filter that a place has.
+// bit gives the bit of the filter that a place has. It is made of what an index knows of a place, and places of one bucket, which pulls
+// bring one after the other, lie together.
 func (s *settled) bit(p record.Place) (word *atomic.Uint64, mask uint64) {
-	h := uint64(p) * 0x9E3779B97F4A7C15 >> 46 // 18 bits
-	return &s.filter[h>>6], 1 << (h & 63)
+	h := uint64(p>>32) * 0x9E3779B97F4A7C15 >> 56
+	return &s.filter[uint64(p)%settledBuckets*settledWords/settledBuckets+h>>6], 1 << (h & 63)
 }
 
 func (s *settled) shard(p record.Place) *settledShard { return &s.shards[uint64(p)%settledShards] }

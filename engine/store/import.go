@@ -100,6 +100,8 @@ type ImportWorker struct {
 	values largeValues
 	ahead  importBatch
 	run    *importRun // if live
+	known  []byte     // what is known of the places of the entries to come; likewise
+	exact  bool       // that is enough to tell whether one is imported
 
 	lastTable lastTable
 	stats     struct{ entries, taken, bytes, tombstones atomic.Int64 }

@@ -68,7 +68,7 @@ func (w *ImportWorker) list(entries []byte) []byte {
 		entries = entries[p.Length():]
 		seen++
 		it := &w.ahead.items[w.ahead.n]
-		if w.wants(p, it) {
+		if w.wants(p, 0, it) {
 			w.ss.ix.Approach(it.key.Place)
 			w.ahead.n++
 		}
@@ -77,12 +77,12 @@ func (w *ImportWorker) list(entries []byte) []byte {
 	return entries
 }
 
-// wants tells whether an entry is to be taken now, and leaves it in it.
+// wants tells whether an entry is to be taken now, and leaves it in it. What is known of its place may be 0.
 //
 // What has expired on its way from a living source is taken like anything else. The source may forget it as soon as it is
 // here, and an older version may come back to it with its next start: then this log must have the expired one, or the
 // tombstone by which it went.
-func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
+func (w *ImportWorker) wants(p record.Ptr, known record.Place, it *importItem) bool {
 	switch p.Type() {
 	case record.TypePut:
 		if p.Table() == chunkTable {
@@ -101,7 +101,10 @@ func (w *ImportWorker) wants(p record.Ptr, it *importItem) bool {
 	if t == nil {
 		return false
 	}
-	it.p, it.key = p, Key{Place: record.PlaceOf(p.Table(), p.Key()), Table: p.Table(), Bytes: p.Key(), in: t}
+	if known == 0 {
+		known = record.PlaceOf(p.Table(), p.Key())
+	}
+	it.p, it.key = p, Key{Place: known, Table: p.Table(), Bytes: p.Key(), in: t}
 	switch {
 	case !w.owns(it.key.Place):
 		return false

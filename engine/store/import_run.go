@@ -1,6 +1,9 @@
 package store
 
 import (
+	"encoding/binary"
+	"errors"
+
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -30,6 +33,23 @@ type runItem struct {
 	pr    index.Probe
 }
 
+// nextKnown is what is known of the place of the next entry; 0 if nothing is. The first of each run is looked at: a wrong one would hide
+// its record from all who seek it.
+func (w *ImportWorker) nextKnown(p record.Ptr) record.Place {
+	if len(w.known) < 8 {
+		return 0
+	}
+	known := record.Place(binary.LittleEndian.Uint64(w.known))
+	w.known = w.known[8:]
+	if w.run.n == 0 && known != 0 && known != index.Known(record.PlaceOf(p.Table(), p.Key())) {
+		w.fail(errWrongPlace)
+		return 0
+	}
+	return known
+}
+
+var errWrongPlace = errors.New("the source of a migration told a wrong place of a record: its index must be checked")
+
 // listRun lists the next entries that are to be taken and lie together, and returns the rest. It asks for their
 // buckets.
 func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
@@ -48,7 +68,7 @@ func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
 			break
 		}
 		it := &run.items[run.n]
-		wanted := w.wants(p, &it.importItem)
+		wanted := w.wants(p, w.nextKnown(p), &it.importItem)
 		seen++
 		if wanted {
 			it.off = at
@@ -87,7 +107,7 @@ func (w *ImportWorker) takeRun() {
 			w.fail(err)
 		}
 		for i := range run.n {
-			w.ahead.slow = append(w.ahead.slow, run.items[i].importItem)
+			w.later(&run.items[i])
 		}
 		return
 	}
@@ -146,6 +166,12 @@ func (w *ImportWorker) placeTogether(items []runItem, at record.Address) (n int)
 
 // absent tells whether there is nothing of an entry's key, and nothing was.
 func (w *ImportWorker) absent(it *runItem) bool {
+	return (it.pr.None() || w.unseen(it)) &&
+		!w.ss.st.arriving.dead(&it.key, it.p.Version()) // After the look, before the insertion: see Arrival.
+}
+
+// unseen tells whether a look at the records finds none of an entry's key. What is not newer than that is done with.
+func (w *ImportWorker) unseen(it *runItem) bool {
 	old, st := w.ss.match(&it.key, &it.pr, reading) // It does not wait, as find would: the head is ours.
 	switch {
 	case st == OK && versionOf(old) >= it.p.Version():
@@ -154,7 +180,7 @@ func (w *ImportWorker) absent(it *runItem) bool {
 		w.later(it)
 		return false
 	}
-	return !w.ss.st.arriving.dead(&it.key, it.p.Version()) // After the look, before the insertion: see Arrival.
+	return true
 }
 
 // again tells whether an entry may be of a key that one before it in its bucket has: then it is not known yet whether that will be there.
@@ -168,7 +194,13 @@ func (w *ImportWorker) again(before []runItem, it *runItem) bool {
 	return false
 }
 
-func (w *ImportWorker) later(it *runItem) { w.ahead.slow = append(w.ahead.slow, it.importItem) }
+// later leaves an entry to slowly, which needs all of its place.
+func (w *ImportWorker) later(it *runItem) {
+	if it.key.Table != chunkTable && it.key.Table != completionTable {
+		it.key.Place = record.PlaceOf(it.key.Table, it.key.Bytes)
+	}
+	w.ahead.slow = append(w.ahead.slow, it.importItem)
+}
 
 // insertTogether inserts those of one bucket that are absent.
 func (w *ImportWorker) insertTogether(items []runItem, at record.Address) {

@@ -33,23 +33,27 @@ func BenchmarkMove(b *testing.B) {
 		w, err := a.NewWorker()
 		must(b, err)
 		b.StartTimer()
-		answer := make([]byte, 0, 2*pullBytes)
+		answer, known := make([]byte, 0, 2*pullBytes), make([]byte, 0, pullBytes)
 		for cursor, more := (store.PullCursor{}), true; more; more = cursor != (store.PullCursor{}) {
-			answer = answer[:0]
+			answer, known = answer[:0], known[:0]
 			began := threadTime()
 			ss.Begin()
 			var s store.Status
-			cursor, s = ss.Pull(half, cursor, pullBytes, func(entry []byte) {
-				at := len(answer)
-				answer = answer[:at+len(entry)]
-				copy(answer[at:], entry)
+			cursor, s = ss.PullWith(half, cursor, store.PullOptions{
+				MaxBytes: pullBytes,
+				Known:    func(p record.Place) { known = binary.LittleEndian.AppendUint64(known, uint64(p)) },
+				Emit: func(entry []byte) {
+					at := len(answer)
+					answer = answer[:at+len(entry)]
+					copy(answer[at:], entry)
+				},
 			})
 			ss.End()
 			if s != store.OK {
 				b.Fatal(s, ss.Err())
 			}
 			came := threadTime()
-			must(b, w.Import(b.Context(), answer))
+			must(b, w.ImportKnown(b.Context(), answer, known))
 			pulled += came - began
 			replayed += threadTime() - came
 		}

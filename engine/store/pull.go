@@ -60,6 +60,8 @@ func (ss *Session) Pull(r Range, from PullCursor, maxBytes int, emit func(entry 
 type PullOptions struct {
 	MaxBytes int
 	Emit     func(entry []byte)
+	// Known is told of each entry before it is emitted what the index knows of its place; 0 if nothing: see ImportKnown. It may be nil.
+	Known func(record.Place)
 	// Refer is told of what is not in memory, and of large values that are not as a whole, in their place:
 	// then such a pull is never Cold. It is nil if they are to be read.
 	Refer func(Indirection)
@@ -73,7 +75,7 @@ func (ss *Session) PullWith(r Range, from PullCursor, o PullOptions) (PullCursor
 		ss.pulling = new(pulling)
 	}
 	g := pullGiver{
-		ss: ss, r: r, exact: r.First<<32 == 0 && ^r.Last<<32 == 0, left: o.MaxBytes, emit: o.Emit, refer: o.Refer, since: o.Since, ahead: pullAhead,
+		ss: ss, r: r, exact: r.exact(), left: o.MaxBytes, emit: o.Emit, tell: o.Known, refer: o.Refer, since: o.Since, ahead: pullAhead,
 	}
 	pl := ss.pulling
 	for at := from; ; {
@@ -157,8 +159,9 @@ type pullGiver struct {
 	exact bool // the index knows all bits that tell whether a place lies in r
 	left  int  // bytes
 	emit  func([]byte)
-	table record.TableID // which is alive
-	known bool           // that
+	tell  func(record.Place) // nil: nobody asks
+	table record.TableID     // which is alive
+	known bool               // that
 	refer func(Indirection)
 	since record.SegmentID
 	ahead int  // buckets whose cold records are read at once
@@ -243,6 +246,9 @@ func (g *pullGiver) give(it *pullItem) {
 	b := it.p.Bytes()
 	g.left -= len(b)
 	g.ss.usual = len(b)
+	if g.tell != nil {
+		g.tell(it.known)
+	}
 	g.emit(b)
 }
 

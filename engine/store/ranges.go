@@ -1,6 +1,10 @@
 package store
 
-import "github.com/ostrodb/ostro/engine/record"
+import (
+	"slices"
+
+	"github.com/ostrodb/ostro/engine/record"
+)
 
 // Range is all places from First to Last, both included.
 type Range struct{ First, Last record.Place }
@@ -18,6 +22,13 @@ func anyHas(ranges []Range, p record.Place) bool {
 		}
 	}
 	return false
+}
+
+// exact tells whether all bits that decide whether a place lies in r are among those that an index knows.
+func (r Range) exact() bool { return r.First<<32 == 0 && ^r.Last<<32 == 0 }
+
+func allExact(ranges []Range) bool {
+	return !slices.ContainsFunc(ranges, func(r Range) bool { return !r.exact() })
 }
 
 func overlap(a, b []Range) bool {
