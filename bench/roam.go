@@ -3,7 +3,6 @@ package bench
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -18,9 +17,6 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
-// timerEvent is what epoll calls the timer; connections have numbers from 0 on.
-const timerEvent = -1
-
 // roamer is a cluster client under a paced load: operations are due at the moments of a Poisson process, go to the
 // node that owns their slot as far as the client knows, and follow MOVED and ASK as any cluster client
 // does. One thread drives all connections through epoll. A latency counts from when its
@@ -32,7 +28,6 @@ type roamer struct {
 	owner [record.PlaceSlots]uint8
 	epoll int
 	conns []*roamConn
-	timer int
 
 	keys  []uint32 // records that are asked for
 	draw  func() uint32
@@ -103,7 +98,7 @@ func newRoamer(addrs []string, owner [record.PlaceSlots]uint8, clients int, keys
 	if err != nil {
 		return nil, fmt.Errorf("create an epoll instance: %w", err)
 	}
-	r := &roamer{epoll: epoll, owner: owner, keys: keys, draw: draw, value: make([]byte, value), rng: rand.New(rand.NewPCG(1, 2)), errors: map[string]int64{}, timer: -1}
+	r := &roamer{epoll: epoll, owner: owner, keys: keys, draw: draw, value: make([]byte, value), rng: rand.New(rand.NewPCG(1, 2)), errors: map[string]int64{}}
 	for n, addr := range addrs {
 		r.nodes = append(r.nodes, roamNode{addr: addr})
 		for range clients {
@@ -112,14 +107,6 @@ func newRoamer(addrs []string, owner [record.PlaceSlots]uint8, clients int, keys
 				return nil, err
 			}
 		}
-	}
-	r.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	if err == nil {
-		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, r.timer, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: timerEvent})
-	}
-	if err != nil {
-		r.close()
-		return nil, fmt.Errorf("make a timer: %w", err)
 	}
 	return r, nil
 }
@@ -139,9 +126,6 @@ func (r *roamer) close() {
 	for _, c := range r.conns {
 		unix.Close(c.fd)
 	}
-	if r.timer >= 0 {
-		unix.Close(r.timer)
-	}
 	unix.Close(r.epoll)
 }
 
@@ -149,6 +133,7 @@ func (r *roamer) close() {
 func (r *roamer) run(ctx context.Context, perSecond float64, writes float64) (roamTotal, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	defer punctual()()
 	r.began, r.trail = time.Now(), nil
 	due := r.began
 	events := make([]unix.EpollEvent, 256)
@@ -241,20 +226,11 @@ func (r *roamer) send(c *roamConn, op roamOp) {
 
 // wait takes replies until the next operation is due.
 func (r *roamer) wait(events []unix.EpollEvent, d time.Duration) error {
-	at := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(max(d, time.Nanosecond)))}
-	if err := unix.TimerfdSettime(r.timer, 0, &at, nil); err != nil {
-		return fmt.Errorf("set a timer: %w", err)
-	}
-	n, err := unix.EpollWait(r.epoll, events, 1000)
-	if err != nil && !errors.Is(err, unix.EINTR) {
+	n, err := waitNanos(r.epoll, events, max(d, 0))
+	if err != 0 && err != unix.EINTR {
 		return fmt.Errorf("wait for replies: %w", err)
 	}
-	for _, ev := range events[:max(n, 0)] {
-		if ev.Fd == timerEvent {
-			var expirations [8]byte
-			_, _ = unix.Read(r.timer, expirations[:]) // Or it would wake us again.
-			continue
-		}
+	for _, ev := range events[:n] {
 		if err := r.receive(r.conns[ev.Fd]); err != nil {
 			return err
 		}

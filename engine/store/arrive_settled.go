@@ -104,15 +104,17 @@ func (a *Arrival) knows(k *Key) bool { return a.settled.until(k) > a.ceiling }
 
 // dead tells whether an entry of this version that is imported comes too late.
 func (as *arrivals) dead(k *Key, ver uint64) bool {
-	if k.Table == chunkTable || k.Table == completionTable {
-		return false
-	}
 	for _, a := range as.list() {
-		if a.settled.may(k.Place) && a.owns(k.Place) && a.settled.until(k) >= ver {
+		if a.owns(k.Place) && a.dead(k, ver) {
 			return true
 		}
 	}
 	return false
+}
+
+// dead is that of arrivals for an entry of this one's places.
+func (a *Arrival) dead(k *Key, ver uint64) bool {
+	return a.settled.may(k.Place) && k.Table != chunkTable && k.Table != completionTable && a.settled.until(k) >= ver
 }
 
 // settle settles a key that is removed by a deletion of version ver.

@@ -167,7 +167,7 @@ func (w *ImportWorker) placeTogether(items []runItem, at record.Address) (n int)
 // absent tells whether there is nothing of an entry's key, and nothing was.
 func (w *ImportWorker) absent(it *runItem) bool {
 	return (it.pr.None() || w.unseen(it)) &&
-		!w.ss.st.arriving.dead(&it.key, it.p.Version()) // After the look, before the insertion: see Arrival.
+		!w.live.dead(&it.key, it.p.Version()) // After the look, before the insertion: see Arrival.
 }
 
 // unseen tells whether a look at the records finds none of an entry's key. What is not newer than that is done with.

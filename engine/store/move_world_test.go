@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -209,7 +210,7 @@ func (m *move) Want(keys []store.ArrivingKey, done func(error)) {
 				return ss.PullKeys(ask, c, 300, emit)
 			})
 			all.Add(1)
-			if !post.send(b, nil, all.Done) {
+			if !post.send(letter{entries: b, done: all.Done}) {
 				done(nil) // All came on other ways meanwhile.
 				return
 			}
@@ -294,17 +295,17 @@ func (m *move) pullSome(r store.Range, letters int, tell bool) {
 	all := sync.WaitGroup{}
 	cursor := store.PullCursor{}
 	for range letters {
-		var b []byte
+		var b, known []byte
 		var refs []store.Indirection
 		b, cursor = m.pull(ss, cursor, func(c store.PullCursor, emit func([]byte)) (store.PullCursor, store.Status) {
-			o := store.PullOptions{MaxBytes: 400, Emit: emit}
+			o := store.PullOptions{MaxBytes: 400, Emit: emit, Known: func(p record.Place) { known = binary.LittleEndian.AppendUint64(known, uint64(p)) }}
 			if m.indirect {
 				o.Refer = func(i store.Indirection) { refs = append(refs, i) }
 			}
 			return ss.PullWith(r, c, o)
 		})
 		all.Add(1)
-		m.post.send(b, refs, all.Done)
+		m.post.send(letter{b, known, refs, all.Done, 0})
 		if cursor == (store.PullCursor{}) {
 			all.Wait()
 			if tell {
@@ -359,6 +360,7 @@ type mail struct {
 
 type letter struct {
 	entries []byte
+	known   []byte // of their places; nil if nothing is
 	refs    []store.Indirection
 	done    func()
 	again   int
@@ -387,13 +389,14 @@ func newMail(t testing.TB, a *store.Arrival, seed uint64) *mail {
 }
 
 // send sends a letter; false if the mail was shut.
-func (p *mail) send(entries []byte, refs []store.Indirection, done func()) bool {
+func (p *mail) send(l letter) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shut {
 		return false
 	}
-	p.box = append(p.box, letter{entries: entries, refs: refs, done: done, again: p.rng.IntN(3)})
+	l.again = p.rng.IntN(3)
+	p.box = append(p.box, l)
 	p.some.Signal()
 	return true
 }
@@ -427,7 +430,7 @@ func (p *mail) deliver(w *store.ImportWorker) {
 		if err := w.Refer(l.refs); err != nil {
 			p.t.Error(err)
 		}
-		if err := w.Import(p.t.Context(), l.entries); err != nil {
+		if err := w.ImportKnown(p.t.Context(), l.entries, l.known); err != nil {
 			p.t.Error(err)
 		}
 		if l.done != nil {
