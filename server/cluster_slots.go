@@ -19,11 +19,14 @@ const (
 	slotPause = 150 * time.Millisecond
 	// slotRow is how soon a slot must follow another for both to count as one row of them.
 	slotRow = time.Second
+	// slotAge is how long the first slot of a batch waits for others, however soon they follow each other.
+	slotAge = 2 * time.Second
 	// slotPatience is how long a client waits for a slot. The migration goes on afterwards.
 	slotPatience = time.Minute
 	// slotDoubt is when a node that is not the target, and was told of a slot's new owner, looks whether
-	// it came so. Redis' tools tell all nodes, the target first; who tells only others gets what they asked for, later.
-	slotDoubt = 3 * time.Second
+	// it came so: after that time, or twice of it. Redis' tools tell all nodes, the target first; who tells only others gets what
+	// they asked for, later.
+	slotDoubt = 5 * time.Second
 )
 
 // slotMover moves slots that Redis' tools move one by one: as migrations, each of many slots. The first
@@ -38,31 +41,39 @@ type slotMover struct {
 
 	mu    sync.Mutex
 	rows  map[view.NodeID]*slotRowOf // by target
+	heard map[view.NodeID]*heardOf   // likewise
 	tasks sync.WaitGroup
 }
 
 // slotRowOf is a row of slots to one target.
 type slotRowOf struct {
 	slots map[uint16]bool
+	first time.Time   // when the first of them came
 	last  time.Time   // when one came
 	timer *time.Timer // sends what was gathered
 }
 
+// heardOf is slots of which this node was told that another one has them now, each with what was known then.
+type heardOf struct{ older, newer map[uint16]*meta.Snapshot }
+
 // MoveSlot sees to it that a slot goes to a node; see redis.Mover.
 func (m *slotMover) MoveSlot(slot uint16, to view.NodeID, wait bool, done func(error)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if !wait && to != m.self {
-		told := m.cache.Snapshot()
-		m.later(slotDoubt, func() { m.doubt(slot, to, told) })
+		m.hear(slot, to)
 		done(nil)
 		return
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	r := m.row(to)
-	inRow := time.Since(r.last) < slotRow
-	r.last = time.Now()
+	now := time.Now()
+	inRow := now.Sub(r.last) < slotRow
+	r.last = now
+	if len(r.slots) == 0 {
+		r.first = now
+	}
 	r.slots[slot] = true
-	if inRow && !wait && len(r.slots) < slotBatch {
+	if inRow && !wait && len(r.slots) < slotBatch && now.Sub(r.first) < slotAge {
 		r.timer.Reset(slotPause)
 		done(nil)
 		return
@@ -99,41 +110,79 @@ func (m *slotMover) rest(to view.NodeID) {
 	slots := m.rows[to].take()
 	m.mu.Unlock()
 	if len(slots) > 0 && m.ctx.Err() == nil {
-		m.send(to, slots, func(err error) {
-			if err != nil {
-				m.log.Warn("slots that a client moved did not move", "slots", len(slots), "to", string(to), "why", err)
-			}
-		})
+		m.sendOrWarn(to, slots)
 	}
 }
 
-// later runs f in a while, unless the node stops before.
-func (m *slotMover) later(d time.Duration, f func()) {
-	m.tasks.Go(func() {
+// hear notes a slot of whose new owner this node was told. All that are not there in a while go together: one migration for each would
+// keep the cluster busy with them. The caller holds mu.
+func (m *slotMover) hear(slot uint16, to view.NodeID) {
+	if m.heard == nil {
+		m.heard = map[view.NodeID]*heardOf{}
+	}
+	h := m.heard[to]
+	if h == nil {
+		h = &heardOf{older: map[uint16]*meta.Snapshot{}, newer: map[uint16]*meta.Snapshot{}}
+		m.heard[to] = h
+		m.tasks.Go(func() { m.doubtAll(to) })
+	}
+	h.newer[slot] = m.cache.Snapshot()
+}
+
+// doubtAll looks every now and then after what was heard of slots, until nothing is left or the node stops.
+func (m *slotMover) doubtAll(to view.NodeID) {
+	for {
 		select {
 		case <-m.ctx.Done():
-		case <-time.After(d):
-			f()
+			return
+		case <-time.After(slotDoubt):
 		}
-	})
-}
-
-// doubt moves a slot of whose new owner this node was told a while ago, if nothing has happened to it since.
-func (m *slotMover) doubt(slot uint16, to view.NodeID, told *meta.Snapshot) {
-	ranges := view.RangesOf(view.SlotsRange(slot, slot))
-	for _, mig := range m.cache.Snapshot().AllMigrations() {
-		_, old := told.Migrations[mig.ID]
-		if len(mig.Ranges.Intersect(ranges)) > 0 && (!old || !told.Migrations[mig.ID].Stage.Ended()) {
+		m.mu.Lock()
+		h := m.heard[to]
+		due := h.older
+		h.older, h.newer = h.newer, map[uint16]*meta.Snapshot{}
+		if len(due) == 0 && len(h.older) == 0 {
+			delete(m.heard, to)
+			m.mu.Unlock()
 			return
 		}
+		m.mu.Unlock()
+		m.doubt(to, due)
 	}
-	if len(missing(m.cache.Snapshot(), to, ranges)) > 0 {
-		m.send(to, map[uint16]bool{slot: true}, func(err error) {
-			if err != nil {
-				m.log.Warn("a slot that a client moved did not move", "slot", slot, "to", string(to), "why", err)
-			}
-		})
+}
+
+// doubt moves slots of whose new owner this node was told a while ago, and to which nothing has happened since.
+func (m *slotMover) doubt(to view.NodeID, told map[uint16]*meta.Snapshot) {
+	now, left := m.cache.Snapshot(), map[uint16]bool{}
+	for slot, then := range told {
+		ranges := view.RangesOf(view.SlotsRange(slot, slot))
+		if len(missing(now, to, ranges)) > 0 && !touched(now, then, ranges) {
+			left[slot] = true
+		}
 	}
+	if len(left) > 0 {
+		m.sendOrWarn(to, left)
+	}
+}
+
+// touched tells whether a migration of some places was asked for, or went on, since then.
+func touched(now, then *meta.Snapshot, ranges view.Ranges) bool {
+	for id, mig := range now.Migrations {
+		old, known := then.Migrations[id]
+		if (!known || !old.Stage.Ended()) && len(mig.Ranges.Intersect(ranges)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// sendOrWarn is send for slots whose client waits no more.
+func (m *slotMover) sendOrWarn(to view.NodeID, slots map[uint16]bool) {
+	m.send(to, slots, func(err error) {
+		if err != nil {
+			m.log.Warn("slots that a client moved did not move", "slots", len(slots), "to", string(to), "why", err)
+		}
+	})
 }
 
 // send moves slots and tells when they are the target's.
@@ -155,14 +204,27 @@ func slotRanges(slots map[uint16]bool) view.Ranges {
 	return view.RangesOf(all...)
 }
 
-// moveAll asks for migrations of all that is not the target's or on its way there, and waits until all is.
+// moveAll asks for migrations of all that is not the target's or on its way there, and waits until all is. Others may move the same
+// slots at the same time: what they were faster with is left out, and the rest asked for again.
 func (m *slotMover) moveAll(ctx context.Context, to view.NodeID, ranges view.Ranges) error {
-	s, err := m.meta.Read(ctx)
-	if err != nil {
-		return err
+	for {
+		s, err := m.meta.Read(ctx)
+		if err != nil {
+			return err
+		}
+		switch again, err := m.moveSeen(ctx, s, to, ranges); {
+		case err != nil:
+			return err
+		case !again:
+			return nil
+		}
 	}
-	left := missing(s, to, ranges)
+}
+
+// moveSeen is moveAll by what a snapshot says. Again: others have moved a part meanwhile.
+func (m *slotMover) moveSeen(ctx context.Context, s *meta.Snapshot, to view.NodeID, ranges view.Ranges) (again bool, err error) {
 	var asked []uint64
+	left := missing(s, to, ranges)
 	for _, from := range s.Map.Owners() {
 		part := left.Intersect(s.Map.Ranges(from))
 		if from == to || len(part) == 0 {
@@ -172,17 +234,31 @@ func (m *slotMover) moveAll(ctx context.Context, to view.NodeID, ranges view.Ran
 			Source: from, Target: to, Ranges: part, Options: meta.MigrationOptions{Sample: true}, Why: "a Redis client moves slots",
 		})
 		if err != nil {
-			return err
+			now, unread := m.meta.Read(ctx)
+			if unread == nil && overtaken(now, from, part) {
+				return true, nil
+			}
+			return false, err
 		}
 		asked = append(asked, mig.ID)
 	}
-	_, err = m.cache.Wait(ctx, func(s *meta.Snapshot) bool {
-		return s.Map.Ranges(to).Covers(ranges) || ended(s, asked) != nil
+	now, err := m.cache.Wait(ctx, func(now *meta.Snapshot) bool {
+		return now.Map.Ranges(to).Covers(ranges) || ended(now, asked) != nil
 	})
-	if err != nil {
-		return err
+	if err != nil || now.Map.Ranges(to).Covers(ranges) {
+		return false, err
 	}
-	return ended(m.cache.Snapshot(), asked)
+	for _, id := range asked {
+		if mig := now.Migrations[id]; mig.Stage == meta.Failed && overtaken(now, mig.Source, mig.Ranges) {
+			return true, nil
+		}
+	}
+	return false, ended(now, asked)
+}
+
+// overtaken tells whether a node does not own all of ranges any more.
+func overtaken(s *meta.Snapshot, from view.NodeID, ranges view.Ranges) bool {
+	return !s.Map.Ranges(from).Covers(ranges)
 }
 
 // missing is what of ranges is neither a node's nor on its way there.

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/tenant"
@@ -72,3 +74,30 @@ func (n *Node) end() {
 
 // ForClients is the part of a stop that clients have.
 var ForClients = forClients
+
+// SlotMover moves slots as a node does that Redis' tools tell to.
+type SlotMover = slotMover
+
+// NewSlotMover makes one that knows what cache does.
+func NewSlotMover(ctx context.Context, self view.NodeID, store *meta.Store, cache *meta.Cache) *SlotMover {
+	return &slotMover{self: self, meta: store, cache: cache, log: slog.New(slog.DiscardHandler), ctx: ctx}
+}
+
+// MoveSeen moves slots by what an older snapshot says. Again: others have moved a part meanwhile.
+func (m *slotMover) MoveSeen(ctx context.Context, s *meta.Snapshot, to view.NodeID, ranges view.Ranges) (again bool, err error) {
+	return m.moveSeen(ctx, s, to, ranges)
+}
+
+// MoveAll moves slots, whatever others do meanwhile.
+func (m *slotMover) MoveAll(ctx context.Context, to view.NodeID, ranges view.Ranges) error {
+	return m.moveAll(ctx, to, ranges)
+}
+
+// Doubt has the mover look after slots that it was told of long ago.
+func (m *slotMover) Doubt(to view.NodeID, then *meta.Snapshot, slots ...uint16) {
+	told := map[uint16]*meta.Snapshot{}
+	for _, s := range slots {
+		told[s] = then
+	}
+	m.doubt(to, told)
+}

@@ -34,11 +34,11 @@ func pairOf(t *testing.T, raw pairs, key string, value any) {
 // same compares what snapshots say, however they came to it.
 func same(a, b *Snapshot) bool {
 	x, y := *a, *b
-	x.large, y.large = nil, nil
+	x.decoded, y.decoded = nil, nil
 	return reflect.DeepEqual(x, y)
 }
 
-func TestWhatIsLargeAndTheSameIsTakenFromTheSnapshotBefore(t *testing.T) {
+func TestWhatIsTheSameIsTakenFromTheSnapshotBefore(t *testing.T) {
 	m, odd := fine(t, 300)
 	split, err := m.Apply(view.Move{Ranges: odd, From: "a", To: "b"})
 	if err != nil {
@@ -49,15 +49,17 @@ func TestWhatIsLargeAndTheSameIsTakenFromTheSnapshotBefore(t *testing.T) {
 	pairOf(t, raw, keyMigration(1), Migration{ID: 1, Source: "a", Target: "b", Ranges: odd, Stage: Moving})
 	pairOf(t, raw, keyLog(7), Log{ID: 7, Node: "b", Floors: []Floor{{Ranges: odd, Batch: 3}}})
 	pairOf(t, raw, keyLog(8), Log{ID: 8, Node: "a"})
+	pairOf(t, raw, keyMove(1), MigrationProgress{ID: 1, Bytes: 5})
 	old, err := snapshotOf(raw, 1, nil)
-	if err != nil || len(old.large) != 3 {
-		t.Fatalf("%d values are kept, not the map, the migration and one log: %v", len(old.large), err)
+	if err != nil || len(old.decoded) != len(raw) {
+		t.Fatalf("%d of %d values are kept: %v", len(old.decoded), len(raw), err)
 	}
 	changes := map[string]any{
 		keyMap:          m,
 		keyMigration(1): Migration{ID: 1, Source: "a", Target: "b", Ranges: odd, Stage: Done},
 		keyLog(7):       Log{ID: 7, Node: "b", Leaving: odd},
 		keyLog(8):       Log{ID: 8, Node: "a", Copies: 2},
+		keyMove(1):      MigrationProgress{ID: 1, Bytes: 6},
 	}
 	for key, value := range changes {
 		next := pairs{}
@@ -76,11 +78,11 @@ func TestWhatIsLargeAndTheSameIsTakenFromTheSnapshotBefore(t *testing.T) {
 		if !same(got, want) {
 			t.Errorf("after a change of %s the snapshot is not what etcd has", key)
 		}
-		if len(got.large) < 2 {
-			t.Errorf("after a change of %s nothing is kept", key)
+		if len(got.decoded) != len(raw) {
+			t.Errorf("after a change of %s %d values are kept", key, len(got.decoded))
 		}
 		delete(next, key)
-		if got, err = snapshotOf(next, 3, old); err != nil || got.large[key] != nil {
+		if got, err = snapshotOf(next, 3, old); err != nil || got.decoded[key] != nil {
 			t.Errorf("%s is gone and still there: %v", key, err)
 		}
 	}

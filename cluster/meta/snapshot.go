@@ -41,7 +41,7 @@ type Snapshot struct {
 
 	lastMigration uint64
 	raw           pairs
-	large         map[string]func(*Snapshot) // what large values were decoded to, by key
+	decoded       map[string]func(*Snapshot) // what values were decoded to, by key
 }
 
 // Dead returns nodes that own ranges, or are in the middle of a migration, and
@@ -168,12 +168,9 @@ func (p pairs) created(key string) int64 {
 	return 0
 }
 
-// largeBytes is from when on a value is not decoded again that was before. Maps, logs and migrations of thousands of
-// ranges have hundreds of kilobytes, and there is news several times a second while anything moves.
-const largeBytes = 4 << 10
-
-// snapshotOf decodes all pairs, but for what is large and the same in old, which may be nil. Keys that this version
-// does not know are left alone.
+// snapshotOf decodes all pairs, but for what is the same in old, which may be nil: maps, logs and migrations of thousands of ranges have
+// hundreds of kilobytes, there may be hundreds of migrations, and there is news many times a second while anything moves. Keys that this
+// version does not know are left alone.
 func snapshotOf(raw pairs, revision int64, old *Snapshot) (*Snapshot, error) {
 	s := &Snapshot{
 		Revision: revision,
@@ -183,12 +180,12 @@ func snapshotOf(raw pairs, revision int64, old *Snapshot) (*Snapshot, error) {
 		Marks:      map[view.NodeID]Marks{}, Wishes: map[view.NodeID]Wish{},
 		Progress:   map[record.LogID]map[string]Progress{},
 		Migrations: map[uint64]Migration{}, Returns: map[uint64]Recovery{}, Moves: map[uint64]MigrationProgress{},
-		raw: raw, large: map[string]func(*Snapshot){},
+		raw: raw, decoded: map[string]func(*Snapshot){},
 	}
 	var first int64
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
 		kv := raw[key]
-		if s.take(key, kv.Value, old) {
+		if s.take(key, old) {
 			continue
 		}
 		if err := s.decode(key, kv.Value); err != nil {
@@ -202,26 +199,22 @@ func snapshotOf(raw pairs, revision int64, old *Snapshot) (*Snapshot, error) {
 	return s, nil
 }
 
-// take takes a large value from an older snapshot, if it is the same there. Snapshots never change, so both can have it.
-func (s *Snapshot) take(key string, value []byte, old *Snapshot) bool {
-	if old == nil || len(value) < largeBytes {
+// take takes a value from an older snapshot, if it is the same there. Snapshots never change, so both can have it.
+func (s *Snapshot) take(key string, old *Snapshot) bool {
+	if old == nil {
 		return false
 	}
-	put, was := old.large[key], old.raw[key]
-	if put == nil || was == nil || !bytes.Equal(was.Value, value) {
+	put, was, now := old.decoded[key], old.raw[key], s.raw[key]
+	if put == nil || was == nil || was != now && !bytes.Equal(was.Value, now.Value) {
 		return false
 	}
 	put(s)
-	s.large[key] = put
+	s.decoded[key] = put
 	return true
 }
 
-// keep notes how a value that was decoded gets into later snapshots, if it is large.
-func (s *Snapshot) keep(key string, value []byte, put func(*Snapshot)) {
-	if len(value) >= largeBytes {
-		s.large[key] = put
-	}
-}
+// keep notes how a value that was decoded gets into later snapshots.
+func (s *Snapshot) keep(key string, put func(*Snapshot)) { s.decoded[key] = put }
 
 func (s *Snapshot) decode(key string, value []byte) error {
 	dir, name := key[:strings.LastIndex(key, "/")+1], view.NodeID(key[strings.LastIndex(key, "/")+1:])
@@ -231,7 +224,7 @@ func (s *Snapshot) decode(key string, value []byte) error {
 	case key == keyMap:
 		err := json.Unmarshal(value, &s.Map)
 		m := s.Map
-		s.keep(key, value, func(s *Snapshot) { s.Map = m })
+		s.keep(key, func(s *Snapshot) { s.Map = m })
 		return err
 	case key == keyBalancer, key == keyDecision:
 		return s.decodeBalancer(key, value)
@@ -239,20 +232,23 @@ func (s *Snapshot) decode(key string, value []byte) error {
 		return json.Unmarshal(value, &s.lastMigration)
 	case dir == dirMigrations:
 		return into(s.Migrations, value, func(m Migration) uint64 {
-			s.keep(key, value, func(s *Snapshot) { s.Migrations[m.ID] = m })
+			s.keep(key, func(s *Snapshot) { s.Migrations[m.ID] = m })
 			return m.ID
 		})
 	case dir == dirReturns:
 		return into(s.Returns, value, func(r Recovery) uint64 { return r.Return })
 	case dir == dirMoves:
-		return into(s.Moves, value, func(p MigrationProgress) uint64 { return p.ID })
+		return into(s.Moves, value, func(p MigrationProgress) uint64 {
+			s.keep(key, func(s *Snapshot) { s.Moves[p.ID] = p })
+			return p.ID
+		})
 	case dir == dirAlive:
 		return into(s.Alive, value, func(Presence) view.NodeID { return name })
 	case dir == dirNodes:
 		return into(s.Nodes, value, func(n Node) view.NodeID { return n.ID })
 	case dir == dirLogs:
 		return into(s.Logs, value, func(l Log) record.LogID {
-			s.keep(key, value, func(s *Snapshot) { s.Logs[l.ID] = l })
+			s.keep(key, func(s *Snapshot) { s.Logs[l.ID] = l })
 			return l.ID
 		})
 	case dir == dirRecoveries:
