@@ -74,6 +74,7 @@ func (p *pulls) open() error {
 	}
 	p.urgent = one
 	if p.m.want.Options.PriorityPulls != meta.PriorityPullsNone {
+		p.m.priority.bell.hang()
 		p.answers.Go(p.answerAll)
 	}
 	return nil
@@ -95,10 +96,12 @@ func (p *pulls) openLanes() error {
 // close ends urgent pulls. It may be called again.
 func (p *pulls) close() {
 	p.cancel()
+	p.m.priority.bell.ring()
 	if p.urgent != nil {
 		_ = p.urgent.line.Close()
 	}
 	p.answers.Wait()
+	p.m.priority.bell.takeDown()
 	for _, one := range p.lanes {
 		_ = one.line.Close()
 	}
