@@ -150,7 +150,7 @@ type keys struct {
 }
 
 func (k *keys) encode() peer.Raw {
-	return appendCursor(binary.LittleEndian.AppendUint64(nil, k.ID), k.Cursor)
+	return appendCursor(binary.LittleEndian.AppendUint64(make([]byte, 0, 8+cursorBytes), k.ID), k.Cursor)
 }
 
 func (k *keys) decode(b []byte) error {

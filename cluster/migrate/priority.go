@@ -23,6 +23,7 @@ type priority struct {
 	next   []*wish // that nobody has asked for yet, oldest first
 	ended  bool
 	wake   chan struct{} // holds one token
+	bell   bell          // rung besides, for who listens before it waits for that
 }
 
 type name struct {
@@ -75,6 +76,7 @@ func (p *priority) want(k store.ArrivingKey, done func(error)) {
 	case p.wake <- struct{}{}:
 	default:
 	}
+	p.bell.ring()
 }
 
 // take waits for keys and takes the next batch of them. None: ctx has ended.
@@ -83,12 +85,22 @@ func (p *priority) take(ctx context.Context) []*wish {
 		if batch := p.batch(); len(batch) > 0 {
 			return batch
 		}
+		if p.bell.listen(func() bool { return p.some() || ctx.Err() != nil }) {
+			continue
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-p.wake:
 		}
 	}
+}
+
+// some tells whether there is something to ask for.
+func (p *priority) some() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.left)+len(p.next) > 0
 }
 
 // batch takes what was left behind, oldest first, and what is new.

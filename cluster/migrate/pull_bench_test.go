@@ -123,8 +123,17 @@ func pullsWith(b testing.TB, source *store.Store, bytes, partitions int, o meta.
 // pullsOf is pullsWith from a source that answers what handle says.
 func pullsOf(b testing.TB, source *store.Store, bytes, partitions int, o meta.MigrationOptions, handle func(*Source, *peer.Server)) *pulls {
 	b.Helper()
-	secret := []byte("tell nobody")
 	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving, Options: o}
+	addr := serve(b, source, m, handle)
+	return pullsFrom(b, addr, source.Ceiling(), bytes, partitions, m)
+}
+
+// secret is what both nodes know.
+var secret = []byte("tell nobody")
+
+// serve is a source that has given everything away, and answers what handle says.
+func serve(b testing.TB, source *store.Store, m meta.Migration, handle func(*Source, *peer.Server)) (addr string) {
+	b.Helper()
 	shelf := NewShelf(source)
 	s, err := peer.NewServer(peer.ServerOptions{Node: "source", Secret: secret})
 	check(b, err)
@@ -140,11 +149,22 @@ func pullsOf(b testing.TB, source *store.Store, bytes, partitions int, o meta.Mi
 			go s.ServeConn(c)
 		}
 	}()
-	pool, err := peer.NewPool(peer.PoolOptions{Node: "target", Secret: secret, DialTimeout: time.Minute, Address: func(view.NodeID) (string, error) { return l.Addr().String(), nil }})
+	b.Cleanup(func() {
+		_ = l.Close()
+		check(b, s.Close())
+		shelf.Close()
+	})
+	return l.Addr().String()
+}
+
+// pullsFrom is a migration of everything from a source at some address to an empty store that has just been opened.
+func pullsFrom(b testing.TB, addr string, ceiling uint64, bytes, partitions int, m meta.Migration) *pulls {
+	b.Helper()
+	pool, err := peer.NewPool(peer.PoolOptions{Node: "target", Secret: secret, DialTimeout: time.Minute, Address: func(view.NodeID) (string, error) { return addr, nil }})
 	check(b, err)
 	d := New(Options{Self: "target", Peers: pool, Store: newStore(b), PullBytes: bytes, Partitions: partitions, SharedMemory: true, Log: slog.New(slog.DiscardHandler)})
 	mv := newMove(d, m)
-	mv.arrival, err = d.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.Ranges), Ceiling: source.Ceiling(), Puller: mv, Indirect: o.Indirect()})
+	mv.arrival, err = d.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.Ranges), Ceiling: ceiling, Puller: mv, Indirect: m.Options.Indirect()})
 	check(b, err)
 	mv.pulls = newPulls(mv)
 	mv.pulls.hurried = func() bool { return true }
@@ -153,9 +173,6 @@ func pullsOf(b testing.TB, source *store.Store, bytes, partitions int, o meta.Mi
 		mv.pulls.close()
 		mv.arrival.End()
 		check(b, pool.Close())
-		_ = l.Close()
-		check(b, s.Close())
-		shelf.Close()
 	})
 	return mv.pulls
 }

@@ -32,6 +32,7 @@ type pulls struct {
 	ctx     context.Context // of urgent pulls
 	cancel  context.CancelFunc
 	single  sync.Mutex // held by a synchronous priority pull
+	bulk    []byte     // of who holds single, for the keys that it asks for
 	tier    *tier      // where the source's segments may be, too; nil if there is none
 }
 
@@ -40,6 +41,7 @@ type puller struct {
 	line   *peer.Line
 	worker *store.ImportWorker
 	head   []byte
+	soon   patience
 }
 
 func newPulls(m *move) *pulls {
@@ -74,6 +76,7 @@ func (p *pulls) open() error {
 	}
 	p.urgent = one
 	if p.m.want.Options.PriorityPulls != meta.PriorityPullsNone {
+		p.m.priority.bell.hang()
 		p.answers.Go(p.answerAll)
 	}
 	return nil
@@ -95,10 +98,12 @@ func (p *pulls) openLanes() error {
 // close ends urgent pulls. It may be called again.
 func (p *pulls) close() {
 	p.cancel()
+	p.m.priority.bell.ring()
 	if p.urgent != nil {
 		_ = p.urgent.line.Close()
 	}
 	p.answers.Wait()
+	p.m.priority.bell.takeDown()
 	for _, one := range p.lanes {
 		_ = one.line.Close()
 	}
@@ -206,10 +211,8 @@ func (p *pulls) replay(ctx context.Context, one *puller, entries []byte) error {
 
 // call asks the source, which must answer soon; read takes the head of the answer.
 func (one *puller) call(ctx context.Context, method string, head peer.Raw, bulk []byte, read func([]byte) error) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, silent)
-	defer cancel()
 	var answer peer.Raw
-	entries, err := one.line.Call(ctx, method, head, bulk, &answer)
+	entries, err := one.line.Call(one.soon.within(ctx), method, head, bulk, &answer)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +221,35 @@ func (one *puller) call(ctx context.Context, method string, head peer.Raw, bulk 
 
 // close ends it, with what it has not given away.
 func (one *puller) close() {
+	one.soon.drop()
 	_ = one.line.Close()
 	one.worker.Close()
+}
+
+// patience is how long the source may be silent. Calls in a row share one context: a timer of each would cost more than what it
+// is for.
+type patience struct {
+	of    context.Context // what it ends with
+	ctx   context.Context
+	since time.Time
+	stop  context.CancelFunc
+}
+
+// within is a context that ends with ctx, or when the source has been silent for about as long as it may.
+func (p *patience) within(ctx context.Context) context.Context {
+	now := time.Now()
+	if p.of == ctx && p.ctx.Err() == nil && now.Sub(p.since) < silent/10 {
+		return p.ctx
+	}
+	p.drop()
+	p.of, p.since = ctx, now
+	p.ctx, p.stop = context.WithTimeout(ctx, silent)
+	return p.ctx
+}
+
+func (p *patience) drop() {
+	if p.stop != nil {
+		p.stop()
+	}
+	*p = patience{}
 }

@@ -175,7 +175,7 @@ func (m *move) Want(list []store.ArrivingKey, done func(error)) {
 		return
 	}
 	if m.want.Options.PriorityPulls == meta.PriorityPullsSync {
-		m.pulls.now(list, done)
+		go m.pulls.now(list, done)
 		return
 	}
 	left := new(atomic.Int64)

@@ -69,7 +69,11 @@ func (p *pulls) fetch(batch []*wish) error {
 		}
 	}
 	p.m.priority.granted(here)
-	p.count(cold, rest)
+	if len(cold)+len(rest) > 0 {
+		p.m.asks.Add(1)
+	}
+	p.count(cold)
+	p.count(rest)
 	if err := p.fetchKeys(rest); err != nil {
 		return err
 	}
@@ -77,10 +81,8 @@ func (p *pulls) fetch(batch []*wish) error {
 }
 
 // count counts what is asked for, each key once.
-func (p *pulls) count(lists ...[]*wish) {
-	all := slices.Concat(lists...)
-	p.m.asks.Add(int64(min(len(all), 1)))
-	for _, w := range all {
+func (p *pulls) count(list []*wish) {
+	for _, w := range list {
 		if !w.asked {
 			w.asked = true
 			p.m.asked.Add(1)
@@ -93,11 +95,11 @@ func (p *pulls) fetchKeys(list []*wish) error {
 	if len(list) == 0 {
 		return nil
 	}
-	var bulk []byte
+	p.bulk = p.bulk[:0]
 	for _, w := range list {
-		bulk = appendKey(bulk, &w.key)
+		p.bulk = appendKey(p.bulk, &w.key)
 	}
-	unsent, err := p.pullUrgently(p.ctx, p.urgent, methodKeys, bulk, len(list), list[0].at)
+	unsent, err := p.pullUrgently(p.ctx, p.urgent, methodKeys, p.bulk, len(list), list[0].at)
 	if err != nil {
 		return err
 	}

@@ -67,8 +67,8 @@ type ArrivingKey struct {
 // Puller asks the source for single keys: priority pulls.
 type Puller interface {
 	// Want asks for keys that operations wait for. done is called once, when each of them
-	// was imported or settled, or with the error that the operations fail with. It must not
-	// wait; it may keep the keys.
+	// was imported or settled, or with the error that the operations fail with. Neither Want nor
+	// done waits; the puller may keep the keys.
 	Want(keys []ArrivingKey, done func(error))
 }
 

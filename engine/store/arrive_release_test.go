@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -150,5 +151,94 @@ func TestWhoWaitsForTheEndOfAReturnWaitsOnlyAsLongAsItMay(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// keptPuller keeps who waits for keys.
+type keptPuller struct{ done chan func(error) }
+
+func (p keptPuller) Want(_ []store.ArrivingKey, done func(error)) { p.done <- done }
+
+// waitForKey begins to wait for a key, and returns where it is told how often that ended, and who ends it by an answer.
+func waitForKey(t *testing.T) (ss *store.Session, a *store.Arrival, f *store.Fetch, told chan struct{}, answer func(error)) {
+	t.Helper()
+	st, p := open(t, store.Options{Cluster: true}), keptPuller{make(chan func(error), 1)}
+	a, err := st.Arrive(store.ArriveOptions{Ranges: []store.Range{{First: 0, Last: 1<<63 - 1}}, Ceiling: 100, Puller: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.End)
+	ss = session(t, st)
+	ss.Begin()
+	k := store.Key{Place: 7, Table: 0, Bytes: []byte("absent")}
+	if _, got := ss.Get(&k); got != store.Cold {
+		t.Fatal(got)
+	}
+	ss.End()
+	f, told = ss.TakeFetch(), make(chan struct{}, 10)
+	f.Start(func() { told <- struct{}{} })
+	return ss, a, f, told, <-p.done
+}
+
+func TestWhoWaitsForAKeyIsLetGoBy(t *testing.T) {
+	stops, breaks := errors.New("the node stops"), errors.New("it breaks")
+	for name, c := range map[string]struct {
+		end  func(ss *store.Session, a *store.Arrival, answer func(error))
+		want error
+	}{
+		"an answer":              {func(_ *store.Session, _ *store.Arrival, answer func(error)) { answer(nil) }, nil},
+		"an answer that fails":   {func(_ *store.Session, _ *store.Arrival, answer func(error)) { answer(breaks) }, breaks},
+		"who gives up":           {func(ss *store.Session, _ *store.Arrival, _ func(error)) { ss.GiveUp() }, store.ErrClosed},
+		"a node that stops":      {func(_ *store.Session, a *store.Arrival, _ func(error)) { a.Release(stops) }, stops},
+		"a return":               {func(_ *store.Session, a *store.Arrival, _ func(error)) { a.Release(nil) }, nil},
+		"the end of the arrival": {func(_ *store.Session, a *store.Arrival, _ func(error)) { a.End() }, nil},
+		"a pull of all":          {func(_ *store.Session, a *store.Arrival, _ func(error)) { a.Pulled(store.Range{First: 0, Last: 100}) }, nil},
+		"all of them, and only one": {func(ss *store.Session, a *store.Arrival, answer func(error)) {
+			answer(nil)
+			ss.GiveUp()
+			a.Release(stops)
+			a.End()
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ss, a, f, told, answer := waitForKey(t)
+			c.end(ss, a, answer)
+			if <-told; !errors.Is(f.Err(), c.want) {
+				t.Errorf("it is told %v, want %v", f.Err(), c.want)
+			}
+		})
+	}
+}
+
+func TestWhoWaitsForAKeyIsToldOnceWhoeverEndsIt(t *testing.T) {
+	for range 50 {
+		ss, a, _, told, answer := waitForKey(t)
+		var ends sync.WaitGroup
+		for _, end := range []func(){func() { answer(nil) }, ss.GiveUp, func() { a.Release(nil) }, func() { a.Pulled(store.Range{First: 0, Last: 100}) }} {
+			ends.Go(end)
+		}
+		ends.Wait()
+		<-told
+		a.End()
+		ss.GiveUp()
+		answer(nil)
+		if len(told) > 0 {
+			t.Fatal("it is told twice")
+		}
+	}
+}
+
+func TestWhoBeginsToWaitForAKeyAfterItGaveUpIsLetGo(t *testing.T) {
+	st, _ := arrivingHalf(t)
+	ss := session(t, st)
+	ss.Begin()
+	k := store.Key{Place: 7, Table: 0, Bytes: []byte("absent")}
+	if _, got := ss.Get(&k); got != store.Cold {
+		t.Fatal(got)
+	}
+	ss.End()
+	ss.GiveUp()
+	if err := ss.Fetch(t.Context()); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("it is told %v", err)
 	}
 }

@@ -22,13 +22,15 @@ type arrivalWait struct {
 	ended chan struct{}
 
 	mu       sync.Mutex
-	turn     chan struct{} // closed when left shrinks, or all are released
+	turn     chan struct{}         // closed when left shrinks, or all are released
+	keys     map[*askedOf]struct{} // that wait for keys; who takes one off calls its done
 	released bool
 	err      error
 }
 
 func (w *arrivalWait) init(a *Arrival) {
 	w.of, w.turn, w.ended = a, make(chan struct{}), make(chan struct{})
+	w.keys = map[*askedOf]struct{}{}
 	w.left.Store(&a.ranges)
 }
 
@@ -44,6 +46,34 @@ func (w *arrivalWait) change(f func()) {
 	f()
 	close(w.turn)
 	w.turn = make(chan struct{})
+	w.dismiss()
+}
+
+// look is change without one: those who wait for keys look again, as some may not wait any more.
+func (w *arrivalWait) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dismiss()
+}
+
+// dismiss lets those go who need not wait for their keys. They hear of it from another goroutine: here somebody may hold what
+// they need. The caller holds mu.
+func (w *arrivalWait) dismiss() {
+	for q := range w.keys {
+		if over, err := q.over(); over {
+			delete(w.keys, q)
+			go q.done(err)
+		}
+	}
+}
+
+// take takes one that waits for keys off the list; false if somebody has.
+func (w *arrivalWait) take(q *askedOf) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, waits := w.keys[q]
+	delete(w.keys, q)
+	return waits
 }
 
 // release lets all go that wait now or later; err is what they are told.
@@ -224,65 +254,90 @@ type askedOf struct {
 	whole []Range
 	late  bool
 	gone  <-chan struct{} // of who asks
+	done  func(error)     // of who waits for the keys
 }
 
-// get waits for it, for the end of a return so long at the most, and calls done then. It is called in a goroutine of its own.
+// start has done called once, when it need not be waited for any more; for the end of a return so long at the most. Who waits for keys, as
+// most do, costs no goroutine: the puller's calls done, or this one if there is nothing to wait for.
+func (q *askedOf) start(most time.Duration, done func(error)) {
+	if q.late || len(q.whole) > 0 {
+		go q.get(most, done)
+		return
+	}
+	q.getKeys(done)
+}
+
+// get is start for what is waited for in a goroutine of its own.
 func (q *askedOf) get(most time.Duration, done func(error)) {
 	w := &q.from.waiting
 	if q.late {
 		done(w.awaitEnd(q.from.st, most, q.gone)) // Another look before that would find the same.
 		return
 	}
-	if len(q.whole) > 0 {
-		w.whole.Add(1)
-		defer w.whole.Add(-1)
+	w.whole.Add(1)
+	end := func(err error) {
+		w.whole.Add(-1)
+		done(err)
 	}
 	for _, r := range q.whole {
 		if err := w.await(context.Background(), q.from.st, r, q.gone); err != nil {
-			done(err)
+			end(err)
 			return
 		}
 	}
-	q.getKeys(done)
+	q.getKeys(end)
 }
 
 // getKeys asks for the keys. Who stops pulling need not answer, and what came meanwhile
 // need not be waited for.
 func (q *askedOf) getKeys(done func(error)) {
-	answer := make(chan error, 1)
-	over, turn, err := q.over()
-	if !over {
-		q.from.puller.Want(q.keys, func(err error) { answer <- err })
+	if over, err := q.enlist(done); over {
+		done(err)
+		return
 	}
-	for ; !over; over, turn, err = q.over() {
-		select {
-		case err := <-answer:
+	q.from.puller.Want(q.keys, func(err error) {
+		if q.from.waiting.take(q) {
 			done(err)
-			return
-		case <-turn:
-		case <-q.gone:
-			done(ErrClosed)
-			return
-		case <-q.from.st.leaving:
-			done(ErrClosed)
-			return
 		}
-	}
-	done(err)
+	})
 }
 
-// over tells whether the keys need not be waited for any more; if not, what happens next.
-func (q *askedOf) over() (over bool, turn chan struct{}, err error) {
+// enlist puts it on the list of those who wait for keys, unless that is over. Who makes it over looks at the list afterwards.
+func (q *askedOf) enlist(done func(error)) (over bool, err error) {
 	w := &q.from.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.released {
-		return true, nil, w.err
+	if over, err = q.over(); !over {
+		q.done = done
+		w.keys[q] = struct{}{}
 	}
-	for _, k := range q.keys {
-		if q.from.Awaits(k) {
-			return false, w.turn, nil
-		}
+	return over, err
+}
+
+// over tells whether the keys need not be waited for any more. The caller holds the mutex of the arrival's wait.
+func (q *askedOf) over() (bool, error) {
+	w := &q.from.waiting
+	switch {
+	case w.released:
+		return true, w.err
+	case isClosed(q.gone), isClosed(q.from.st.leaving):
+		return true, ErrClosed
 	}
-	return true, nil, nil
+	return !slices.ContainsFunc(q.keys, q.from.Awaits), nil
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// lookAll has all look again who wait for keys that arrive.
+func (as *arrivals) lookAll() {
+	for _, a := range as.list() {
+		a.waiting.look()
+	}
 }

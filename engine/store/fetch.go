@@ -59,7 +59,12 @@ type Fetch struct {
 
 // GiveUp ends what fetches of the session wait for and may never come: room for writes, which copies elsewhere must be opened for, and
 // records that are to arrive. It is for who stops and runs their operations no more, and may be called at any time by anybody.
-func (ss *Session) GiveUp() { ss.goOnce.Do(func() { close(ss.gone) }) }
+func (ss *Session) GiveUp() {
+	ss.goOnce.Do(func() {
+		close(ss.gone)
+		ss.st.arriving.lookAll()
+	})
+}
 
 // TakeFetch gives what the Cold operations since Begin, or since the last
 // TakeFetch, need.
@@ -82,21 +87,23 @@ func (ss *Session) TakeFetch() *Fetch {
 // becomes such a wait. It is to be called before Start; without it there is no bound.
 func (f *Fetch) Patience(d time.Duration) { f.patience = d }
 
-// Start begins the I/O. done is called once, from another goroutine, when all
-// of it has ended.
+// Start begins the I/O. done is called once, when all of it has ended, by whoever brought the last of it: it must not wait. That may be
+// before Start returns, if nothing was left to bring.
 func (f *Fetch) Start(done func()) {
 	f.done = done
 	f.left.Store(int64(len(f.want)+len(f.asks)) + 1)
 	for _, q := range f.asks {
-		go q.get(f.patience, f.asked)
+		q.start(f.patience, f.asked)
 	}
 	for _, w := range f.want {
 		f.st.readers.do(func() { f.read(w) })
 	}
+	if f.room == 0 {
+		f.arrived()
+		return
+	}
 	go func() {
-		if f.room > 0 {
-			f.st.awaitRoom(f.room, f.from.gone)
-		}
+		f.st.awaitRoom(f.room, f.from.gone)
 		f.arrived()
 	}()
 }

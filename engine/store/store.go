@@ -228,6 +228,7 @@ func (st *Store) close(save bool) error {
 	}
 	var errs []error
 	close(st.leaving)
+	st.arriving.lookAll()
 	st.buryAll()
 	if save {
 		errs = append(errs, st.saveAtEnd())
