@@ -57,11 +57,23 @@ func newPriority() *priority {
 // want asks for a key. done is called once, when the key has come or is known not to be, or when nobody
 // asks any more.
 func (p *priority) want(k store.ArrivingKey, done func(error)) {
-	p.mu.Lock()
-	if p.ended {
-		p.mu.Unlock()
+	p.note(k, done)
+	p.call()
+}
+
+// note is want for one of several: call follows the last of them, so that they are asked for together.
+func (p *priority) note(k store.ArrivingKey, done func(error)) {
+	if !p.add(k, done) {
 		done(nil)
-		return
+	}
+}
+
+// add puts a key on the list; false if nobody asks any more.
+func (p *priority) add(k store.ArrivingKey, done func(error)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return false
 	}
 	n := name{k.Table, string(k.Bytes)}
 	w := p.wishes[n]
@@ -71,7 +83,11 @@ func (p *priority) want(k store.ArrivingKey, done func(error)) {
 		p.next = append(p.next, w)
 	}
 	w.done = append(w.done, done)
-	p.mu.Unlock()
+	return true
+}
+
+// call wakes who takes.
+func (p *priority) call() {
 	select {
 	case p.wake <- struct{}{}:
 	default:

@@ -180,13 +180,15 @@ func (m *move) Want(list []store.ArrivingKey, done func(error)) {
 	}
 	left := new(atomic.Int64)
 	left.Store(int64(len(list)))
-	for _, k := range list {
-		m.priority.want(k, func(err error) {
-			if left.Add(-1) == 0 {
-				done(err)
-			}
-		})
+	came := func(err error) {
+		if left.Add(-1) == 0 {
+			done(err)
+		}
 	}
+	for _, k := range list {
+		m.priority.note(k, came)
+	}
+	m.priority.call()
 }
 
 // adopt makes all that came as safe as any write of this node.

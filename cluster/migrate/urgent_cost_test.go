@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -21,25 +22,33 @@ import (
 
 // BenchmarkPriorityPull is what keys cost that are waited for together: processor time of both nodes, each a process, from the
 // operation that finds a key missing to the one that finds it. The door waits as a network loop does, and a while passes
-// between two pulls, so that all who take part in one have gone to sleep before the next.
+// between two pulls, so that all who take part in one have gone to sleep before the next. Keys wait each for itself, or together, as
+// those do that a loop misses in one batch.
 func BenchmarkPriorityPull(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(4, runtime.NumCPU())))
+	if os.Getenv(sourceProcess) != "" {
+		beSource(b)
+		return
+	}
 	source := startSource(b)
-	for _, waiting := range []int{1, 8} {
-		b.Run(fmt.Sprintf("%d waiting", waiting), func(b *testing.B) {
+	for _, c := range []struct {
+		name          string
+		waiting, keys int
+	}{{"1 waiting", 1, 1}, {"8 waiting", 8, 1}, {"8 together", 1, 8}} {
+		b.Run(c.name, func(b *testing.B) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
-			door := newDoor(b, waiting)
+			door, keys := newDoor(b, c.waiting, c.keys), c.waiting*c.keys
 			var p *pulls
 			var here, there time.Duration
 			next, asks := sourceRecords, int64(0)
 			for b.Loop() {
-				if next+waiting > sourceRecords {
+				if next+keys > sourceRecords {
 					b.StopTimer()
 					p = pullsFrom(b, source.addr, source.ceiling, 20<<10, 1, givenAway)
 					door.open(p.m.o.Store)
 					door.readAll(0) // It connects.
-					next = waiting
+					next = keys
 					b.StartTimer()
 				}
 				hereBefore, thereBefore, asksBefore := processorTime(b, 0), processorTime(b, source.pid), p.m.asks.Load()
@@ -47,7 +56,7 @@ func BenchmarkPriorityPull(b *testing.B) {
 				door.readAll(next)
 				here, there = here+processorTime(b, 0)-hereBefore, there+processorTime(b, source.pid)-thereBefore
 				asks += p.m.asks.Load() - asksBefore
-				next += waiting
+				next += keys
 			}
 			perPull := func(n float64, unit string) { b.ReportMetric(n/float64(b.N), unit) }
 			perPull(here.Seconds()*1e6, "target-µs/pull")
@@ -72,9 +81,9 @@ type separate struct {
 	ceiling uint64
 }
 
-// startSource runs this test's binary as a source until the benchmark ends.
+// startSource runs this benchmark in another process, as a source, until it ends here.
 func startSource(b *testing.B) (s separate) {
-	cmd := exec.Command(os.Args[0], "-test.run=^TestASourceOfItsOwnProcessServesUntilItsInputEnds$")
+	cmd := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^"+b.Name()+"$", "-test.benchtime=1x")
 	cmd.Env = append(os.Environ(), sourceProcess+"=yes")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
@@ -88,21 +97,25 @@ func startSource(b *testing.B) (s separate) {
 		check(b, cmd.Wait())
 	})
 	s.pid = cmd.Process.Pid
-	_, err = fmt.Fscanln(out, &s.addr, &s.ceiling)
-	check(b, err)
+	said := bufio.NewScanner(out)
+	for s.addr == "" && said.Scan() {
+		_, _ = fmt.Sscanf(said.Text(), sourceSays, &s.addr, &s.ceiling) // The rest is of the testing package.
+	}
+	if s.addr == "" {
+		b.Fatal("the source does not say where it is", said.Err())
+	}
 	return s
 }
 
-// The process that startSource starts runs this.
-func TestASourceOfItsOwnProcessServesUntilItsInputEnds(t *testing.T) {
-	if os.Getenv(sourceProcess) == "" {
-		t.Skip("it is for a benchmark")
-	}
-	runtime.GOMAXPROCS(max(4, runtime.NumCPU()))
-	source := filled(t, sourceRecords)
-	fmt.Println(serve(t, source, givenAway, (*Source).Handle), source.Ceiling())
+const sourceSays = "source at %s with versions up to %d"
+
+// beSource serves until the input ends.
+func beSource(b *testing.B) {
+	source := filled(b, sourceRecords)
+	addr := serve(b, source, givenAway, (*Source).Handle)
+	fmt.Printf("\n"+sourceSays+"\n", addr, source.Ceiling())
 	_, err := io.Copy(io.Discard, os.Stdin)
-	check(t, err)
+	check(b, err)
 }
 
 // door is some sessions whose operations wait at a time, and one who goes on with them.
@@ -113,12 +126,13 @@ type door struct {
 	woken    atomic.Bool
 	ready    chan int
 	waiting  int
+	keys     int // of each operation
 }
 
-func newDoor(b *testing.B, waiting int) *door {
+func newDoor(b *testing.B, waiting, keys int) *door {
 	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
 	check(b, err)
-	d := &door{b: b, event: event, waiting: waiting, ready: make(chan int, waiting)}
+	d := &door{b: b, event: event, waiting: waiting, keys: keys, ready: make(chan int, waiting)}
 	b.Cleanup(func() { _ = unix.Close(event) })
 	return d
 }
@@ -134,12 +148,12 @@ func (d *door) open(st *store.Store) {
 	}
 }
 
-// readAll reads as many keys as there are sessions, from a number on.
+// readAll has each session read its keys, from a number on.
 func (d *door) readAll(from int) {
 	left := 0
 	fetches := make([]*store.Fetch, len(d.sessions))
 	for i := range d.sessions {
-		left += d.begin(i, from+i, fetches)
+		left += d.begin(i, from+i*d.keys, fetches)
 	}
 	for left > 0 {
 		d.sleep()
@@ -148,26 +162,30 @@ func (d *door) readAll(from int) {
 			left--
 			check(d.b, fetches[i].Err())
 			d.sessions[i].Resume(fetches[i])
-			left += d.begin(i, from+i, fetches)
+			left += d.begin(i, from+i*d.keys, fetches)
 		}
 	}
 }
 
-// begin reads a key, and returns 1 if that has to wait.
-func (d *door) begin(i, number int, fetches []*store.Fetch) int {
-	ss := d.sessions[i]
-	var key [30]byte
-	binary.LittleEndian.PutUint64(key[:], uint64(number)*0x9E3779B97F4A7C15)
+// begin reads the keys of one session, and returns 1 if that has to wait.
+func (d *door) begin(i, from int, fetches []*store.Fetch) int {
+	ss, missing := d.sessions[i], false
 	ss.Begin()
-	k := ss.Key(0, key[:])
-	_, st := ss.Get(&k)
+	for number := from; number < from+d.keys; number++ {
+		var key [30]byte
+		binary.LittleEndian.PutUint64(key[:], uint64(number)*0x9E3779B97F4A7C15)
+		k := ss.Key(0, key[:])
+		switch _, st := ss.Get(&k); st {
+		case store.OK:
+		case store.Cold:
+			missing = true
+		default:
+			d.b.Fatal(st, ss.Err())
+		}
+	}
 	ss.End()
-	switch st {
-	case store.OK:
+	if !missing {
 		return 0
-	case store.Cold:
-	default:
-		d.b.Fatal(st, ss.Err())
 	}
 	fetches[i] = ss.TakeFetch()
 	fetches[i].Start(func() {
