@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -79,7 +80,14 @@ func (m *slotMover) MoveSlot(slot uint16, to view.NodeID, wait bool, done func(e
 		return
 	}
 	slots := r.take()
-	m.tasks.Go(func() { m.send(to, slots, done) })
+	m.tasks.Go(func() {
+		m.send(to, slots, func(err error) {
+			m.mu.Lock()
+			r.last = time.Now() // The next can only follow from here on.
+			m.mu.Unlock()
+			done(err)
+		})
+	})
 }
 
 func (m *slotMover) row(to view.NodeID) *slotRowOf {
@@ -147,19 +155,21 @@ func (m *slotMover) doubtAll(to view.NodeID) {
 			return
 		}
 		m.mu.Unlock()
-		m.doubt(to, due)
+		m.tasks.Go(func() { m.doubt(to, due) })
 	}
 }
 
 // doubt moves slots of whose new owner this node was told a while ago, and to which nothing has happened since.
 func (m *slotMover) doubt(to view.NodeID, told map[uint16]*meta.Snapshot) {
 	now, left := m.cache.Snapshot(), map[uint16]bool{}
-	for slot, then := range told {
-		ranges := view.RangesOf(view.SlotsRange(slot, slot))
-		if len(missing(now, to, ranges)) > 0 && !touched(now, then, ranges) {
-			left[slot] = true
-		}
+	for slot := range told {
+		left[slot] = true
 	}
+	gone := missing(now, to, slotRanges(left))
+	maps.DeleteFunc(left, func(slot uint16, _ bool) bool {
+		ranges := view.RangesOf(view.SlotsRange(slot, slot))
+		return len(gone.Intersect(ranges)) == 0 || touched(now, told[slot], ranges)
+	})
 	if len(left) > 0 {
 		m.sendOrWarn(to, left)
 	}

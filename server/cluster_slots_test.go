@@ -24,7 +24,7 @@ func (w *world) owns(n view.NodeID, first, last uint16) {
 // Redis' tools tell all nodes of a slot, and each of them sees to it that it moves: two may ask for the same one.
 func TestSlotsThatOthersMoveFirstAreLeftOutAndTheRestMoves(t *testing.T) {
 	w := halting(t, "n1", "n2", "n3")
-	mover := server.NewSlotMover(t.Context(), "n2", w.meta, w.cache)
+	mover := server.NewSlotMover(t.Context(), "n2", w.meta, w.cache, w.log)
 	before := w.cache.Snapshot()
 	w.haltAt(migrate.BeforeTransfer)
 	first := w.migrate("n1", "n2", slotsOf(5, 5), meta.MigrationOptions{})
@@ -60,17 +60,20 @@ func TestSlotsThatOthersMoveFirstAreLeftOutAndTheRestMoves(t *testing.T) {
 func TestSlotsThatOnlyOthersThanTheTargetWereToldOfMoveTogether(t *testing.T) {
 	w := newWorld(t)
 	w.start("n1", "n2", "n3")
-	mover := server.NewSlotMover(t.Context(), "n3", w.meta, w.cache)
+	mover := server.NewSlotMover(t.Context(), "n3", w.meta, w.cache, w.log)
 	then := w.cache.Snapshot()
 	mover.Doubt("n2", then, 1, 2, 3, 5)
 	w.owns("n2", 1, 3)
 	w.owns("n2", 5, 5)
 	w.owns("n1", 4, 4)
-	mover.Doubt("n2", then, 3, 5, 7) // Of the first two something was heard since.
+	back := w.migrate("n2", "n1", slotsOf(3, 3), meta.MigrationOptions{})
+	w.done(back.ID)
+	mover.Doubt("n2", then, 3, 5, 7) // The first two have moved since, one of them back.
+	w.owns("n1", 3, 3)
 	w.owns("n2", 7, 7)
 	s, err := w.meta.Read(patient(t))
 	w.must(err)
-	if len(s.Migrations) != 2 {
+	if len(s.Migrations) != 3 {
 		t.Errorf("%d migrations", len(s.Migrations))
 	}
 }

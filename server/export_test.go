@@ -79,8 +79,8 @@ var ForClients = forClients
 type SlotMover = slotMover
 
 // NewSlotMover makes one that knows what cache does.
-func NewSlotMover(ctx context.Context, self view.NodeID, store *meta.Store, cache *meta.Cache) *SlotMover {
-	return &slotMover{self: self, meta: store, cache: cache, log: slog.New(slog.DiscardHandler), ctx: ctx}
+func NewSlotMover(ctx context.Context, self view.NodeID, store *meta.Store, cache *meta.Cache, log *slog.Logger) *SlotMover {
+	return &slotMover{self: self, meta: store, cache: cache, log: log, ctx: ctx}
 }
 
 // MoveSeen moves slots by what an older snapshot says. Again: others have moved a part meanwhile.

@@ -32,7 +32,7 @@ func (b *bell) hang() {
 }
 
 // listenMillis is for how long somebody listens at the most. The scheduler leaves a thread its processor for longer than that, while others
-// are free.
+// are free, as there are with the number of them that a server sets.
 const listenMillis = 5
 
 // listen returns when somebody rings, which it tells, or after a while, or at once if unless says so: which is asked when all who

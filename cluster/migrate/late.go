@@ -164,6 +164,7 @@ func (m *move) copySome(ctx context.Context, p *pulls) error {
 		return err
 	}
 	one := &puller{line: line, worker: w}
+	defer one.soon.drop()
 	for {
 		at, ok := p.next()
 		if !ok {

@@ -199,9 +199,9 @@ func (d *door) begin(i, from int, fetches []*store.Fetch) int {
 
 // sleep waits for an operation that may go on, and says nothing of it to the scheduler, as loops do.
 func (d *door) sleep() {
-	const millis = 1
+	limit := unix.NsecToTimespec(time.Millisecond.Nanoseconds())
 	for p := (unix.PollFd{Fd: int32(d.event), Events: unix.POLLIN}); p.Revents == 0; {
-		_, _, _ = unix.RawSyscall(unix.SYS_POLL, uintptr(unsafe.Pointer(&p)), 1, millis)
+		_, _, _ = unix.RawSyscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
 		if p.Revents == 0 {
 			runtime.Gosched() // The collector may want it to stop.
 		}

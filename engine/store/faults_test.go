@@ -575,10 +575,11 @@ func TestAnOperationThatAFullDiskRefusedIsRunOnceWhenItIsSentAgain(t *testing.T)
 	dev.SetCapacity(800 << 10)
 	st := open(t, store.Options{Durability: store.EverySec, SegmentBytes: 16 << 10, Heads: 1, Device: dev, Cluster: true})
 	ss := session(t, st)
+	counter, seq := "", uint64(0)
 	add := func() (result string, again bool, s store.Status) {
 		s = attempt(ss, func() store.Status {
-			k := ss.Key(0, []byte("counter"))
-			b, repeated, s := ss.Once(&k, store.OpID{Client: 7, Seq: 1}, func(old *store.View, _ bool) store.Effect {
+			k := ss.Key(0, []byte(counter))
+			b, repeated, s := ss.Once(&k, store.OpID{Client: 7, Seq: seq}, func(old *store.View, _ bool) store.Effect {
 				return store.Effect{Write: &store.Write{Value: append([]byte("x"), old.Value...)}, Result: []byte("done")}
 			})
 			result, again = string(b), repeated
@@ -586,14 +587,20 @@ func TestAnOperationThatAFullDiskRefusedIsRunOnceWhenItIsSentAgain(t *testing.T)
 		})
 		return result, again, s
 	}
-	for n := 0; tryPut(ss, fmt.Sprint("full:", n), strings.Repeat("x", 300)) == store.OK; n++ {
+	refused := false
+	for !refused { // The last segment may be on its way when the first operation is refused.
+		for n := 0; tryPut(ss, fmt.Sprint("full:", seq, ":", n), strings.Repeat("x", 300)) == store.OK; n++ {
+		}
+		for n := 0; tryPut(ss, fmt.Sprint("rest:", seq, ":", n), "x") == store.OK; n++ {
+		}
+		seq++
+		counter = fmt.Sprint("counter:", seq)
+		_, _, s := add()
+		if refused = s == store.Refused && errors.Is(ss.Err(), device.ErrFull); !refused && s != store.OK {
+			t.Fatalf("on a full disk: %v, %v", s, ss.Err())
+		}
 	}
-	for n := 0; tryPut(ss, fmt.Sprint("rest:", n), "x") == store.OK; n++ {
-	}
-	if _, _, s := add(); s != store.Refused || !errors.Is(ss.Err(), device.ErrFull) {
-		t.Fatalf("on a full disk: %v, %v", s, ss.Err())
-	}
-	if got := get(t, ss, 0, "counter"); got != "(absent)" {
+	if got := get(t, ss, 0, counter); got != "(absent)" {
 		t.Fatalf("what was refused is there: %q", got)
 	}
 	dev.SetCapacity(0)
@@ -601,7 +608,7 @@ func TestAnOperationThatAFullDiskRefusedIsRunOnceWhenItIsSentAgain(t *testing.T)
 		_, again, s := add()
 		return s == store.OK && !again
 	})
-	if result, again, s := add(); s != store.OK || !again || result != "done" || get(t, ss, 0, "counter") != "x" {
-		t.Fatalf("sent once more: %v, again %v, %q; the key is %q", s, again, result, get(t, ss, 0, "counter"))
+	if result, again, s := add(); s != store.OK || !again || result != "done" || get(t, ss, 0, counter) != "x" {
+		t.Fatalf("sent once more: %v, again %v, %q; the key is %q", s, again, result, get(t, ss, 0, counter))
 	}
 }
