@@ -21,7 +21,7 @@ const (
 //   - All hops of a flight were sent by one routing. So two commands on one key
 //     went to one node, over one link, in their order, or the second waits.
 //   - Nothing follows a part that goes to this node itself, over a link like any other,
-//     nor one that has a link of its own, nor a flush, before it has landed.
+//     nor one that has a link of its own, nor a flush, before it has landed. A WATCH, whose link is its own, follows nothing.
 type flight struct {
 	hops    []*hop
 	bytes   int
@@ -57,7 +57,8 @@ type hop struct {
 func (l *loop) mustLand(c *conn, cmd *command) bool {
 	f := &c.flight
 	return f.routing != l.routing || f.alone || c.pin != nil || len(f.hops) >= flightMostHops || f.bytes >= flightMostBytes ||
-		cmd != nil && cmd.flags&flagNoAuth != 0 // it may change how the connection talks
+		cmd != nil && cmd.flags&flagNoAuth != 0 || // it may change how the connection talks
+		cmd == commandWatch // it goes over a link of its own, and would overtake what the client wrote before
 }
 
 // blockOnFlight puts the input of c from pos on aside until its flight allows more.

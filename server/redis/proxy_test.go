@@ -169,6 +169,22 @@ func flat(r *reply) string {
 	return "[" + strings.Join(items, " ") + "]"
 }
 
+func TestAProxysWatchDoesNotOvertakeWhatItsClientWroteBefore(t *testing.T) {
+	tw := newProxies(t, 2)
+	c, key := tw.dial(0), tw.keyOf(1, 0)
+	for n := range 50 {
+		var commands [][]string
+		for i := range 100 {
+			commands = append(commands, []string{"set", key, strconv.Itoa(n + i)})
+		}
+		commands = append(commands, [][]string{{"watch", key}, {"multi"}, {"incr", key}, {"exec"}}...)
+		replies := converseAll(t, c, commands)
+		if got, want := replies[len(replies)-1], fmt.Sprintf("*1\r\n:%d\r\n", n+100); got != want {
+			t.Fatalf("nobody else writes, and EXEC is answered %q; want %q", got, want)
+		}
+	}
+}
+
 // Random commands through proxies are answered as by one server alone.
 func TestAProxyAnswersAsOneServerDoes(t *testing.T) {
 	seed := rand.Uint64()
@@ -228,7 +244,8 @@ func randomPipeline(r *rand.Rand, n int) [][]string {
 		switch c := choices[r.IntN(len(choices))]; {
 		case r.IntN(40) == 0:
 			k := key()
-			commands = append(commands, []string{"watch", k, k}, []string{"get", k}, []string{"multi"}, []string{"watch", key()},
+			// It is there when it is watched: else another's deletion may have EXEC fail, too.
+			commands = append(commands, []string{"append", k, value}, []string{"watch", k, k}, []string{"get", k}, []string{"multi"}, []string{"watch", key()},
 				[]string{"set", k, value}, []string{[]string{"exec", "discard"}[r.IntN(2)]}, []string{"unwatch"})
 		case r.IntN(20) == 0:
 			k := key()
