@@ -19,10 +19,6 @@ type lane struct {
 	most  int // partitions
 	under []*partition
 	land  *landing // nil: entries come over the wire
-
-	soon  context.Context // when the source is to have answered
-	since time.Time       // when that was said
-	stop  context.CancelFunc
 }
 
 // partition is a piece, and how far it was pulled.
@@ -54,10 +50,7 @@ func (l *lane) run(ctx context.Context) error {
 	}
 	l.under = nil
 	l.dropLanding(ctx, err == nil)
-	if l.stop != nil {
-		l.stop()
-		l.soon, l.stop = nil, nil
-	}
+	l.soon.drop()
 	return err
 }
 
@@ -68,7 +61,7 @@ func (l *lane) prepare(ctx context.Context) {
 	}
 	land, err := newLanding(l.most, l.p.m.o.PullBytes)
 	if err == nil {
-		if _, err = l.line.Call(l.patience(ctx), methodLand, land.ask(l.p.m.id, false), nil, nil); err != nil {
+		if _, err = l.line.Call(l.soon.within(ctx), methodLand, land.ask(l.p.m.id, false), nil, nil); err != nil {
 			_ = land.memory.Close()
 		}
 	}
@@ -85,26 +78,13 @@ func (l *lane) dropLanding(ctx context.Context, tell bool) {
 		return
 	}
 	if tell {
-		_, err := l.line.Call(l.patience(ctx), methodLand, l.land.ask(l.p.m.id, true), nil, nil)
+		_, err := l.line.Call(l.soon.within(ctx), methodLand, l.land.ask(l.p.m.id, true), nil, nil)
 		if err != nil {
 			l.p.m.log.Debug("the source keeps memory for entries for a while", "why", err)
 		}
 	}
 	_ = l.land.memory.Close()
 	l.land = nil
-}
-
-// patience is a context that ends when the source has been silent for about as long as it may. Many pulls share one: a timer
-// for each would cost more than what it is for.
-func (l *lane) patience(ctx context.Context) context.Context {
-	if now := time.Now(); l.soon == nil || now.Sub(l.since) > silent/10 {
-		if l.stop != nil {
-			l.stop()
-		}
-		l.since = now
-		l.soon, l.stop = context.WithTimeout(ctx, silent)
-	}
-	return l.soon
 }
 
 // fill begins as many partitions as there may be.
@@ -134,10 +114,10 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 	if l.land != nil {
 		into := pullInto{pull: q, Landing: markOf(l.land.share), Slot: at.slot}
 		l.head = into.encode(l.head)
-		return l.line.Send(l.patience(ctx), methodPullInto, l.head, nil)
+		return l.line.Send(l.soon.within(ctx), methodPullInto, l.head, nil)
 	}
 	l.head = q.encode(l.head)
-	return l.line.Send(l.patience(ctx), methodPull, l.head, nil)
+	return l.line.Send(l.soon.within(ctx), methodPull, l.head, nil)
 }
 
 // once takes the answer to the oldest pull, replays it, and sends the next of the same partition.
@@ -201,7 +181,7 @@ func (l *lane) replay(ctx context.Context, at *partition) (got landed, bytes int
 
 // receive waits for the answer to a pull: here are entries that landed, and the bulk is what follows them.
 func (l *lane) receive(ctx context.Context, at *partition) (got landed, here slot, bulk []byte, err error) {
-	head, bulk, err := l.line.Receive(l.patience(ctx))
+	head, bulk, err := l.line.Receive(l.soon.within(ctx))
 	switch {
 	case err != nil:
 	case l.land == nil:
