@@ -71,7 +71,7 @@ func (w *ImportWorker) retire() {
 }
 
 // ImportKnown is Import of entries whose places need not be made of their keys: known has eight bytes for each, what the source's index
-// knows of it as Pull tells that, or 0.
+// knows of it as Pull tells that, or 0. It is for workers of an arrival.
 func (w *ImportWorker) ImportKnown(ctx context.Context, entries, known []byte) error {
 	w.busy.Lock()
 	defer w.busy.Unlock()
@@ -79,18 +79,11 @@ func (w *ImportWorker) ImportKnown(ctx context.Context, entries, known []byte) e
 		w.known = known
 		defer func() { w.known = nil }()
 	}
-	return w.importHeld(ctx, entries)
+	return w.importLive(ctx, entries)
 }
 
-// importLive is Import for places that are served.
+// importLive imports for who holds busy.
 func (w *ImportWorker) importLive(ctx context.Context, entries []byte) error {
-	w.busy.Lock()
-	defer w.busy.Unlock()
-	return w.importHeld(ctx, entries)
-}
-
-// importHeld imports for who holds busy.
-func (w *ImportWorker) importHeld(ctx context.Context, entries []byte) error {
 	if w.over {
 		return errArrivalOver
 	}

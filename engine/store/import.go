@@ -129,7 +129,7 @@ func (im *Importer) NewWorker() (*ImportWorker, error) {
 // as need be, and keeps nothing of entries.
 func (w *ImportWorker) Import(ctx context.Context, entries []byte) error {
 	if w.live != nil {
-		return w.importLive(ctx, entries)
+		return w.ImportKnown(ctx, entries, nil)
 	}
 	return w.importAll(ctx, entries)
 }
