@@ -44,7 +44,16 @@ func (b *Backup) setAside(path, what string) error {
 }
 
 func (b *Backup) findLogs() error {
+	// The names are in order: a mark comes after what it is a mark of.
 	return eachFile(b.dir("logs"), func(path string) error {
+		if name, marked := strings.CutSuffix(filepath.Base(path), retiredSuffix); marked {
+			id, err := parseLogName(name)
+			if err != nil {
+				return b.setAside(path, "a mark of no log")
+			}
+			b.log(id, true).saved.Retired = true
+			return nil
+		}
 		id, saved, err := loadLog(path)
 		if errors.Is(err, ErrCorrupt) {
 			return b.setAside(path, "a log's notes that are damaged: its replicas are kept, its roster is unknown")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,7 +85,12 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 		}
 	}
 	same()
-	// A fence has room even now, and it holds.
+	// A fence needs no room, not even that which is kept for it, and it holds.
+	if err := os.Remove(filepath.Join(dir, "b1", "savings")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	fills = append(fills, filepath.Join(dir, "fill"))
+	fillDisk(t, filepath.Join(dir, "fill"))
 	if a := s.survey("b1", true); !a.Retired || len(a.Replicas) != len(texts)+put {
 		t.Fatalf("got %+v", a)
 	}

@@ -111,11 +111,35 @@ func (l *copies) save(saved savedLog) error {
 	return nil
 }
 
+// retiredSuffix ends the name of an empty file, which says that a log is retired where there was no room to write it.
+const retiredSuffix = ".retired"
+
+// mark stores that a log is retired, and takes it for known. It needs no room: others have written where the last of it was.
+func (l *copies) mark(saved savedLog) error {
+	f, err := os.OpenFile(l.path()+retiredSuffix, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		err = errors.Join(f.Close(), syncDir(l.b.dir("logs")))
+	}
+	if err != nil {
+		return fmt.Errorf("mark log %x as retired: %w", uint64(l.id), err)
+	}
+	l.saved = saved
+	return nil
+}
+
+// parseLogName tells which log's a file is.
+func parseLogName(name string) (record.LogID, error) {
+	n, err := strconv.ParseUint(name, 16, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %s is no log", ErrCorrupt, name)
+	}
+	return record.LogID(n), nil
+}
+
 // loadLog reads a file that save wrote.
 func loadLog(path string) (id record.LogID, saved savedLog, err error) {
-	n, err := strconv.ParseUint(filepath.Base(path), 16, 64)
-	if err != nil {
-		return 0, saved, fmt.Errorf("%w: %s is no log", ErrCorrupt, path)
+	if id, err = parseLogName(filepath.Base(path)); err != nil {
+		return 0, saved, err
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -124,7 +148,7 @@ func loadLog(path string) (id record.LogID, saved savedLog, err error) {
 	if len(content) < 9 || string(content[:9]) != fmt.Sprintf("%08x\n", crc32.Checksum(content[9:], castagnoli)) {
 		return 0, saved, fmt.Errorf("%w: %s", ErrCorrupt, path)
 	}
-	return record.LogID(n), saved, json.Unmarshal(content[9:], &saved)
+	return id, saved, json.Unmarshal(content[9:], &saved)
 }
 
 // disconnect ends the queue pairs and all keys. When it returns nothing lands in

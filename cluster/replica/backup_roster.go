@@ -87,7 +87,11 @@ func (l *copies) retire() error {
 	if !l.saved.Retired {
 		saved := l.saved
 		saved.Retired = true
-		if err := l.save(saved); err != nil {
+		err := l.save(saved)
+		if errors.Is(err, ErrFull) {
+			err = l.mark(saved)
+		}
+		if err != nil {
 			return err
 		}
 		l.b.o.Log.Info("a log is closed to its primary", "log", nameOf(l.id), "node", l.saved.Node, "replicas", len(l.replicas))
