@@ -66,11 +66,9 @@ func (p *Pool) put(s *slot, in *instance) {
 		return
 	}
 	// The pool may have been closed since, or its tenant's limit lowered: then whoever sees it last takes the instance
-	// out again.
+	// out again, also where somebody has moved it to the list meanwhile.
 	if p.closed.Load() || p.scarce() {
-		if in := s.idle.Swap(nil); in != nil {
-			p.drop(in)
-		}
+		p.Trim(0)
 	}
 }
 
