@@ -51,9 +51,10 @@ func NewShelf(st *store.Store) *Shelf {
 	return s
 }
 
-// atOnce is how many quiet goroutines of a node pull or replay at a time: the other processors are for clients, and
-// for what they wait for.
-func atOnce() int { return max(1, runtime.NumCPU()/4) }
+// atOnce is how many modest goroutines of a node pull or replay at a time: the other processors are for clients, and
+// for what they wait for. Clients go before them on any processor, so there are two even where there are few: a kernel leaves a processor
+// idle for a while rather than have it fetch the one that waits for another.
+func atOnce() int { return max(2, runtime.NumCPU()/4) }
 
 var errShelfClosed = errors.New("the node is stopping or begins another log: ask again")
 
