@@ -28,7 +28,7 @@ const (
 	overdueMost = 4
 )
 
-// running counts compilations, so that none begins after the end.
+// running counts compilations, and those who install what they made, so that none begins after the end.
 type running struct {
 	mu      sync.Mutex
 	n       int

@@ -137,7 +137,7 @@ func (l *Library) compileNext(q *queue, e *edition) {
 		l.attend(c, func() { close(next) })
 		q.done(e.shelf)
 	}()
-	go l.deliver(c, e)
+	l.done.Go(func() { l.deliver(c, e) })
 	select {
 	case <-next:
 	case <-l.ctx.Done():

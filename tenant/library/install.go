@@ -67,6 +67,11 @@ const (
 
 // InstallAll installs modules all at one moment, or none.
 func (s *Shelf) InstallAll(ctx context.Context, packages []Package, mode Mode) ([]Entry, error) {
+	// What was compiled is the runtime's, which stays until somebody else has it.
+	if !s.lib.running.enter() {
+		return nil, errClosed
+	}
+	defer s.lib.running.leave()
 	if err := s.admit(ctx, packages, mode); err != nil {
 		return nil, err
 	}

@@ -23,14 +23,16 @@ func (s *warmSet) add(e *edition) {
 }
 
 // bury closes what an edition had. Calls that run there go on: their code stays until they have ended. The pool is closed
-// without the lock, which all tenants share: that unmaps what instances had.
+// without the lock, which all tenants share: that unmaps what instances had. Meanwhile the edition may have become warm again.
 func (s *warmSet) bury(e *edition, w *warm) {
 	if w != nil {
 		w.pool.Close()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.editions, e)
+	if e != nil && e.warm.Load() == nil {
+		delete(s.editions, e)
+	}
 	if w != nil {
 		s.graves = append(s.graves, w)
 	}
@@ -120,8 +122,9 @@ func (l *Library) tend(now int64) {
 	for _, e := range idle {
 		w := e.warm.Load()
 		switch {
-		case w == nil: // It was retired while it was added.
+		case w == nil: // It was retired while it was added, or somebody else has just buried it.
 			l.warm.bury(e, nil)
+			warm--
 		case warm > l.opts.Warm || e.used.Load() < longest:
 			l.warm.bury(e, e.cool())
 			warm--

@@ -314,6 +314,19 @@ func TestIdleModulesAreForgottenAndComeBack(t *testing.T) {
 	}
 }
 
+func TestAModuleThatIsCalledWhileItIsForgottenIsKnownToBeWarm(t *testing.T) {
+	l := openLibrary(t, t.TempDir(), nil)
+	s := l.Shelf(nil)
+	install(t, s, "m", librarytest.Module("answer", "f"))
+	e := s.Find([]byte("f")).edition
+	old := e.cool()
+	mustCall(t, s, "f", "answer")
+	l.warm.bury(e, old)
+	if m, _ := l.warm.count(); m != 1 {
+		t.Errorf("%d modules are known to be warm", m)
+	}
+}
+
 // gate holds a call up where it first uses the store.
 type gate struct {
 	once    sync.Once
