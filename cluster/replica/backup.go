@@ -134,7 +134,7 @@ func OpenBackup(o BackupOptions) (*Backup, error) {
 		return nil, err
 	}
 	b := &Backup{
-		o: o, logs: map[record.LogID]*copies{}, savings: savings{filepath.Join(o.Dir, "savings")},
+		o: o, logs: map[record.LogID]*copies{}, savings: savings{path: filepath.Join(o.Dir, "savings")}, shelf: shelf{pause: recoveryPause},
 		flushes: make(chan struct{}, flushers), reading: make(chan struct{}, maxFetches),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,12 +54,17 @@ func isFull(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(er
 
 // savings is a file that is given up when the disk is full, so that what must
 // be remembered even then has room.
-type savings struct{ path string }
+type savings struct {
+	path string
+	mu   sync.Mutex // a file that is open when it is removed keeps its room
+}
 
 const savingsBytes = 256 << 10
 
 // put sets the file up, if it is not there and there is room.
-func (s savings) put() {
+func (s *savings) put() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return
@@ -70,7 +76,11 @@ func (s savings) put() {
 }
 
 // spend makes room; false if there is nothing left.
-func (s savings) spend() bool { return os.Remove(s.path) == nil }
+func (s *savings) spend() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return os.Remove(s.path) == nil
+}
 
 // measureFlush tells how many bytes a second this disk takes to be safe.
 func measureFlush(dir string) (bytesPerSecond int64, err error) {

@@ -18,6 +18,7 @@ const shelfVolumes = 12
 // about the same time. A moment after the last fetch it is empty.
 type shelf struct {
 	memories memories
+	pause    time.Duration // until it is empty
 
 	mu    sync.Mutex
 	list  []*volume   // the one that was asked for last is the last
@@ -100,9 +101,9 @@ func (s *shelf) giveBack(v *volume) {
 // rest lets all be cleared after a while. The caller holds mu.
 func (s *shelf) rest() {
 	if s.over == nil {
-		s.over = time.AfterFunc(recoveryPause, s.clear)
+		s.over = time.AfterFunc(s.pause, s.clear)
 	} else {
-		s.over.Reset(recoveryPause)
+		s.over.Reset(s.pause)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/await"
@@ -26,9 +27,12 @@ func onDisk(t *testing.T, id record.SegmentID) held {
 	return held{info: r.info(), closing: c, replica: r, path: path}
 }
 
+// lastingShelf is one that nothing leaves by itself while a test goes on.
+func lastingShelf() *shelf { return &shelf{pause: time.Hour} }
+
 func TestHeirsShareWhatOneOfThemRead(t *testing.T) {
 	h := onDisk(t, 1)
-	var s shelf
+	s := lastingShelf()
 	first, second := h, h
 	v := s.borrow(&first, "n1")
 	if v.err != nil || Sum(first.bytes) != h.closing.Sum {
@@ -47,7 +51,7 @@ func TestHeirsShareWhatOneOfThemRead(t *testing.T) {
 
 func TestAShelfIsEmptyAMomentAfterTheLastFetch(t *testing.T) {
 	h := onDisk(t, 1)
-	var s shelf
+	s := &shelf{pause: time.Millisecond}
 	s.giveBack(s.borrow(&h, "n1"))
 	await.True(t, "no segment is kept", func() bool {
 		s.mu.Lock()
@@ -57,7 +61,7 @@ func TestAShelfIsEmptyAMomentAfterTheLastFetch(t *testing.T) {
 }
 
 func TestAShelfKeepsFewAndNoneThatCouldNotBeRead(t *testing.T) {
-	var s shelf
+	s := lastingShelf()
 	bad := onDisk(t, 99)
 	if err := os.WriteFile(bad.path, []byte("damage"), 0o600); err != nil {
 		t.Fatal(err)
@@ -94,7 +98,7 @@ func TestAShelfKeepsFewAndNoneThatCouldNotBeRead(t *testing.T) {
 
 func TestAVolumeGoesWhenAllHeirsHadItAndItsMemoryIsUsedAgain(t *testing.T) {
 	one, two := onDisk(t, 1), onDisk(t, 2)
-	var s shelf
+	s := lastingShelf()
 	first := s.borrow(&one, "n1")
 	s.giveBack(first)
 	if len(s.list) != 1 {
