@@ -16,6 +16,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/internal/await"
+	"github.com/ostrodb/ostro/internal/port"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
@@ -298,8 +299,8 @@ func TestAHandlerThatHangsUpWaitsForItsCallerNoLonger(t *testing.T) {
 }
 
 func TestACallAfterARestartMakesANewConnection(t *testing.T) {
-	s := listen(t, "127.0.0.1:0", withEcho)
-	addr := s.addr()
+	addr := port.For(t).Addr()
+	s := listen(t, addr, withEcho)
 	p := pool(t, addr)
 	for range 3 {
 		for _, bulk := range [][]byte{nil, make([]byte, 1<<20)} {

@@ -52,8 +52,10 @@ func TestALoopThatIsNotNeededGivesItsConnectionsBack(t *testing.T) {
 	wantLoops(t, srv, 2)
 	pingAll(t, conns)
 
-	srv.PretendCalm()
-	wantLoops(t, srv, 1)
+	await.True(t, "one loop is enough", func() bool { // A window of real work may end meanwhile.
+		srv.PretendCalm()
+		return srv.Metrics().ActiveLoops == 1
+	})
 	await.True(t, "all connections are back", func() bool {
 		pingAll(t, conns)
 		return srv.Metrics().Loops[0].Clients == 10

@@ -148,6 +148,9 @@ func (s *Server) PretendHeavyLoad(share, idle float64) { s.pretendLoad(share, id
 func (s *Server) PretendCalm() {
 	s.onLoop(0, func(l *loop) {
 		l.balancer.rest = 0
+		for _, o := range s.startedLoops() {
+			o.load.last.Store(0)
+		}
 		for range coolWindows {
 			l.balance(0)
 		}
