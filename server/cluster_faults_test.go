@@ -21,6 +21,7 @@ import (
 	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/fabric/shm"
 	"github.com/ostrodb/ostro/internal/await"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // long leaves tests of what others cover, too, to those who have the time.
@@ -93,6 +94,7 @@ func TestNodesJoinWhileOthersWriteToTheSameEtcd(t *testing.T) {
 		others.Go(func() {
 			for ctx.Err() == nil {
 				_, _ = c.Put(ctx, fmt.Sprint("/elsewhere/", i), "")
+				background.Pause(ctx, time.Millisecond) // Other tests have leases there.
 			}
 		})
 	}

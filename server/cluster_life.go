@@ -159,7 +159,7 @@ const leavePatience = 2 * time.Second
 // patience is how long a node waits for the lease of its former self to end.
 const patience = 10 * time.Second
 
-// join makes the node a member. While its former self still has a lease it waits,
+// join makes the node a member. While its former self still has a lease, or etcd has other things to do, it waits,
 // for a while if it is the first time; while others have to take over what its lost disk had, as long as
 // that takes.
 func (l *life) join(first bool) (*meta.Member, error) {
@@ -175,7 +175,7 @@ func (l *life) join(first bool) (*meta.Member, error) {
 		if seen, e := l.meta.Read(l.ctx); e == nil && seen.Logs[l.id.Log].Retired {
 			return nil, errRetired
 		}
-		late := !errors.Is(err, meta.ErrPresent) || time.Since(began) > patience+2*l.settings.Lease()
+		late := !errors.Is(err, meta.ErrPresent) && !meta.Passing(err) || time.Since(began) > patience+2*l.settings.Lease()
 		if first && late && !errors.Is(err, meta.ErrLogGone) {
 			return nil, err
 		}

@@ -38,6 +38,7 @@ func TestColdRecordsComeFromTheSharedTierWithoutTheirSource(t *testing.T) {
 	w.must(w.meta.CancelMigration(patient(t), m.ID))
 	w.ended(m.ID)
 	w.check(c, 0, coldKeys)
+	w.tiered("n1") // What was returned, too.
 
 	m = w.migrate("n1", "n3", half(w.cache.Snapshot(), "n1"), meta.MigrationOptions{}) // All follows in the background.
 	if m = w.ended(m.ID); m.Stage != meta.Done || m.Followed.Shared < 2*m.Followed.Asked || m.Followed.Shared == 0 {

@@ -45,9 +45,10 @@ type Node struct {
 	merges   map[string]session.Merge // of native clients
 	started  time.Time
 
-	phase atomic.Pointer[admin.Phase]
-	store atomic.Pointer[store.Store] // set once recovery is done
-	redis atomic.Pointer[redis.Server]
+	phase    atomic.Pointer[admin.Phase]
+	stopping atomic.Bool
+	store    atomic.Pointer[store.Store] // set once recovery is done
+	redis    atomic.Pointer[redis.Server]
 	// native is nil if the door is off.
 	native  atomic.Pointer[session.Server]
 	tenants atomic.Pointer[tenant.Registry] // nil before recovery is done
@@ -102,7 +103,13 @@ func Start(cfg Config, options ...Option) (*Node, error) {
 	return n, nil
 }
 
-func (n *Node) serving() { n.phase.Store(&admin.Phase{Name: "serving", Ready: true}) }
+// serving tells that the node is ready, unless it is being stopped meanwhile.
+func (n *Node) serving() {
+	n.phase.Store(&admin.Phase{Name: "serving", Ready: true})
+	if n.stopping.Load() {
+		n.enter("stopping")
+	}
+}
 
 func (n *Node) start() error {
 	machine := MachineMemory()
@@ -257,6 +264,7 @@ func (n *Node) requestShutdown() { n.shutdownOnce.Do(func() { close(n.shutdown) 
 // and the rest is left to the end of the process; what was acknowledged is safe
 // in any case, as far as the durability says.
 func (n *Node) Stop(ctx context.Context) error {
+	n.stopping.Store(true)
 	n.enter("stopping")
 	return n.close(ctx)
 }

@@ -35,6 +35,15 @@ func (c Config) explain(err error) error {
 	return fmt.Errorf("ask etcd at %s: %w", at, err)
 }
 
+// Passing tells whether an error of etcd may be another thing soon: it was busy, or had no leader.
+func Passing(err error) bool {
+	var said rpctypes.EtcdError
+	if errors.As(err, &said) {
+		return said.Code() == codes.Unavailable
+	}
+	return status.Code(err) == codes.Unavailable
+}
+
 // knock shakes hands with an endpoint as gRPC would, which says only that time went by
 // when a handshake fails. It returns nil if it finds nothing wrong.
 func (c Config) knock(endpoint string) error {

@@ -270,7 +270,7 @@ func TestAMigrationWhoseProcessesAreKilledOrStoppedLosesNothing(t *testing.T) {
 }
 
 func (h harm) happens(t *testing.T) {
-	m := newMovers(t, "--migrate-halt-at", string(h.step))
+	m := newMovers(t, "--migrate-halt-at", string(h.step), "--cluster-lease", "5s") // Nobody else is to die, on any machine.
 	m.beyond(500)
 	id := m.migrate("node1", "node2", slotsOf(m.snapshot(), "node1", 0.5), meta.MigrationOptions{Sample: h.step == migrate.AfterSample})
 	m.until(id, "halts", func(s *meta.Snapshot) bool {
