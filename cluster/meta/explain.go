@@ -39,7 +39,7 @@ func (c Config) explain(err error) error {
 func Passing(err error) bool {
 	var said rpctypes.EtcdError
 	if errors.As(err, &said) {
-		return said.Code() == codes.Unavailable
+		return said.Code() == codes.Unavailable || errors.Is(err, rpctypes.ErrTooManyRequests)
 	}
 	return status.Code(err) == codes.Unavailable
 }

@@ -17,6 +17,8 @@ func TestWhatPassesByItselfIsKnown(t *testing.T) {
 	}{
 		{rpctypes.ErrTimeout, true},
 		{rpctypes.ErrNoLeader, true},
+		{rpctypes.ErrTooManyRequests, true},
+		{rpctypes.ErrNoSpace, false},
 		{fmt.Errorf("join: %w", rpctypes.ErrLeaderChanged), true},
 		{status.Error(codes.Unavailable, "the connection is lost"), true},
 		{rpctypes.ErrPermissionDenied, false},

@@ -170,8 +170,8 @@ type ground struct {
 	over  bool
 }
 
-// maxGrounds bounds what targets that died have left behind.
-const maxGrounds = 16
+// maxGrounds bounds what targets that died have left behind: each lane of a migration has one.
+func maxGrounds() int { return 16 * atOnce() }
 
 // land maps a target's memory, or lets it go.
 func (s *Source) land(ctx context.Context, c *peer.Call) (any, []byte, error) {
@@ -205,7 +205,7 @@ func (gs *grounds) add(g *ground) {
 	gs.mu.Lock()
 	gs.all = append(gs.all, g)
 	var old *ground
-	if len(gs.all) > maxGrounds {
+	if len(gs.all) > maxGrounds() {
 		old, gs.all = gs.all[0], gs.all[1:]
 	}
 	gs.mu.Unlock()

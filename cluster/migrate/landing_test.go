@@ -153,14 +153,14 @@ func TestAnAnswerBeyondItsSlotIsRefused(t *testing.T) {
 func TestASourceKeepsOnlySoManyLandings(t *testing.T) {
 	s := newLandedSource(t, 1, 1000)
 	first := s.land
-	for range maxGrounds {
+	for range maxGrounds() {
 		var err error
 		s.land, err = newLanding(1, 1000)
 		check(t, err)
 		s.landAs(false)
 		check(t, s.land.memory.Close())
 	}
-	if got := len(s.grounds.all); got != maxGrounds {
+	if got := len(s.grounds.all); got != maxGrounds() {
 		t.Errorf("%d landings", got)
 	}
 	s.land = first

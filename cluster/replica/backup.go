@@ -91,6 +91,7 @@ func placeOfRecord(p record.Ptr) (record.Place, bool) {
 //	buffers/N.buffer         open replicas, and closed ones until they are flushed
 //	replicas/LOG-SEGMENT     closed ones
 //	logs/LOG                 what is known of a log: its node, roster, whether it is retired
+//	logs/LOG.retired         says the last of these where there was no room for it
 //
 // Locks are taken in this order: a log's, then the backup's, then the pool's.
 type Backup struct {

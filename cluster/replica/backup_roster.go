@@ -87,11 +87,11 @@ func (l *copies) retire() error {
 	if !l.saved.Retired {
 		saved := l.saved
 		saved.Retired = true
-		err := l.save(saved)
-		if errors.Is(err, ErrFull) {
-			err = l.mark(saved)
-		}
-		if err != nil {
+		if err := l.save(saved); errors.Is(err, ErrFull) {
+			if marked := l.mark(saved); marked != nil {
+				return errors.Join(err, marked)
+			}
+		} else if err != nil {
 			return err
 		}
 		l.b.o.Log.Info("a log is closed to its primary", "log", nameOf(l.id), "node", l.saved.Node, "replicas", len(l.replicas))

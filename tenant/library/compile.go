@@ -230,8 +230,8 @@ func (l *Library) engine() (*extension.Runtime, error) {
 
 // closeRuntime ends what runs and compiles functions, unless one still is: then the end of the process does.
 func (l *Library) closeRuntime() {
-	idle := l.warm.close()
-	if compiling := l.running.close(); !idle || compiling > 0 {
+	compiling := l.running.close() // If there are none, nothing becomes warm any more.
+	if idle := l.warm.close(); !idle || compiling > 0 {
 		l.log.Warn("functions still run, or are compiled: they end with the process", "compiled", compiling)
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -61,16 +60,22 @@ func (g *game) arrive(begin func() ([]uint64, error)) error {
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(ids, func(id uint64) bool { return s.Migrations[id].Stage != meta.Done })
-		if at < 0 {
+		done := true
+		for _, id := range ids {
+			m := s.Migrations[id]
+			if m.Stage == meta.Done {
+				continue
+			}
+			lapsed := strings.Contains(m.Why, "not alive") || strings.Contains(m.Why, "died")
+			if !lapsed || try == 3 {
+				return fmt.Errorf("migration %d has ended as %s: %s", id, m.Stage, m.Why)
+			}
+			g.say("migration %d has ended as %s: %s; once more", id, m.Stage, m.Why)
+			done = false
+		}
+		if done {
 			return nil
 		}
-		m := s.Migrations[ids[at]]
-		lapsed := strings.Contains(m.Why, "not alive") || strings.Contains(m.Why, "died")
-		if !lapsed || try == 3 {
-			return fmt.Errorf("migration %d has ended as %s: %s", m.ID, m.Stage, m.Why)
-		}
-		g.say("migration %d has ended as %s: %s; once more", m.ID, m.Stage, m.Why)
 	}
 }
 
