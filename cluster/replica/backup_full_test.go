@@ -89,8 +89,9 @@ func TestAFullDiskRefusesAndLosesNothing(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "b1", "savings")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	fills = append(fills, filepath.Join(dir, "fill"))
-	fillDisk(t, filepath.Join(dir, "fill"))
+	last := filepath.Join(dir, "fill")
+	fills = append(fills, last)
+	fillDisk(t, last)
 	if a := s.survey("b1", true); !a.Retired || len(a.Replicas) != len(texts)+put {
 		t.Fatalf("got %+v", a)
 	}

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/ostrodb/ostro/internal/background"
 )
 
@@ -176,7 +174,7 @@ func (p *bufferPool) take() (*buffer, error) {
 // create makes the buffer of a number. It may rest between two pieces.
 func (p *bufferPool) create(number uint64, between func()) (*buffer, error) {
 	b, err := createBuffer(filepath.Join(p.dir, fmt.Sprintf("%06d%s", number, bufferSuffix)), p.segmentBytes, between)
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+	if isFull(err) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	if err != nil {
