@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+
+	"github.com/ostrodb/ostro/cluster/peer"
 )
 
 // MachineMemory returns how much memory this process may use: the machine's,
@@ -103,7 +105,7 @@ func tuneCollector(store, machine Size) {
 // a core, and there may be several, of a migration that goes here and one that goes away, of copies for others and of one's own, and
 // of cleaning. What an operator set through GOMAXPROCS stays.
 func tuneProcessors(loops int) {
-	const background = 5
+	const background = 5 + peer.Listeners/2
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), loops+background))
 	}

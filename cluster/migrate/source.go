@@ -51,8 +51,8 @@ func (s *Source) Handle(to *peer.Server) {
 	to.HandleQuietly(methodPull, s.pull)
 	to.HandleQuietly(methodLand, s.land)
 	to.HandleQuietly(methodPullInto, s.pullInto)
-	to.HandleInOrder(methodKeys, s.keys)
-	to.HandleInOrder(methodKnown, s.known)
+	to.HandlePromptly(methodKeys, s.keys)
+	to.HandlePromptly(methodKnown, s.known)
 	to.Handle(methodSegments, s.segments)
 	to.HandleInOrder(methodSegment, s.segment)
 }

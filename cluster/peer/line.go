@@ -21,8 +21,8 @@ type Line struct {
 	c      net.Conn
 	closed bool
 
-	in     *bufio.Reader
-	plain  bool // bulks need no sums
+	in     *bufio.Reader // of an ear that is awake
+	plain  bool          // bulks need no sums
 	front  []byte
 	memory []byte
 	last   uint64
@@ -234,7 +234,9 @@ func (l *Line) connected(ctx context.Context) (net.Conn, error) {
 	if l.in == nil {
 		l.in = bufio.NewReaderSize(c, readBytes)
 	}
-	l.in.Reset(c)
+	ear := newEar(c)
+	ear.awake = true
+	l.in.Reset(ear)
 	return c, nil
 }
 

@@ -19,7 +19,8 @@ const readBytes = 64 << 10
 type caller struct {
 	server *Server
 	from   view.NodeID
-	in     *bufio.Reader
+	ear    *ear
+	in     *bufio.Reader // of the ear
 	out    *sender
 	room   chan struct{} // bounds the handlers that run
 	quiet  bool          // its goroutine is
@@ -33,8 +34,9 @@ type caller struct {
 // serve takes requests until the connection ends, and returns when all their
 // handlers have.
 func (s *Server) serve(c net.Conn, from view.NodeID) error {
+	ear := newEar(c)
 	k := &caller{
-		server: s, from: from, in: bufio.NewReaderSize(c, readBytes), out: newSender(c, answerTimeout),
+		server: s, from: from, ear: ear, in: bufio.NewReaderSize(ear, readBytes), out: newSender(c, answerTimeout),
 		room: make(chan struct{}, maxCalls), calls: map[uint64]context.CancelFunc{},
 	}
 	ctx, cancel := context.WithCancel(s.ctx)
@@ -77,12 +79,16 @@ func (k *caller) run(ctx context.Context) error {
 		if !ok {
 			m = method{handler: unknown}
 		}
+		k.ear.awake = k.ear.awake || m.promptly
 		if m.quiet && !k.quiet {
 			k.quiet = true
 			background.Modest()
 		}
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)
+			if k.quiet {
+				background.Yield()
+			}
 		} else if err = k.catchUp(); err == nil {
 			k.begin(ctx, m, &f, memory)
 			scratch = nil

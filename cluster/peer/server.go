@@ -109,10 +109,11 @@ type Server struct {
 }
 
 type method struct {
-	handler Handler
-	inOrder bool
-	quiet   bool
-	lent    bool
+	handler  Handler
+	inOrder  bool
+	promptly bool
+	quiet    bool
+	lent     bool
 }
 
 // NewServer makes a server without methods.
@@ -146,11 +147,17 @@ func (s *Server) HandleInOrder(name string, h Handler) {
 	s.set(name, method{handler: h, inOrder: true})
 }
 
-// HandleQuietly is HandleInOrder for bulk work: from the first such call on all of a connection is
+// HandlePromptly is HandleInOrder for calls that come one after the other on Lines: from the first of them on whoever serves the
+// connection listens for the next.
+func (s *Server) HandlePromptly(name string, h Handler) {
+	s.set(name, method{handler: h, inOrder: true, promptly: true})
+}
+
+// HandleQuietly is HandlePromptly for bulk work: from the first such call on all of a connection is
 // served by a thread of low priority. So callers have Lines for it, and the handler takes no lock that those take
 // who serve clients: see background.Modest.
 func (s *Server) HandleQuietly(name string, h Handler) {
-	s.set(name, method{handler: h, inOrder: true, quiet: true})
+	s.set(name, method{handler: h, inOrder: true, promptly: true, quiet: true})
 }
 
 // HandleLent is Handle for methods with large requests: Head and Bulk are the handler's until it returns, and their memory
