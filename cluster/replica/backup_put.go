@@ -41,10 +41,11 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 		if err == nil {
 			file, err = fillReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, bytes, rest)
 		}
+		done() // To give back megabytes takes its time, too.
 	})
 	var tmp string
 	if file != nil {
-		tmp, err = syncReplica(file, err)
+		as(q.Patient, func() { tmp, err = syncReplica(file, err) })
 	}
 	if isFull(err) {
 		b.count.refusals.Add(1)

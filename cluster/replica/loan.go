@@ -66,7 +66,7 @@ func (l *loans) close() {
 	l.free = nil
 }
 
-// memoryOf gives the bytes of a put, which came with it or lie in memory of its primary, until done.
+// memoryOf gives the bytes of a put, which came with it or lie in memory of its primary, until done, which may be called again.
 func memoryOf(q *PutRequest, bulk []byte) (bytes []byte, done func(), err error) {
 	if q.Share == nil {
 		return bulk, func() {}, nil

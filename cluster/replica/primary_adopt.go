@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // Adopt copies side segments as a whole, and makes them part of the log.
@@ -42,7 +43,7 @@ func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []
 	var all sync.WaitGroup
 	turns := make(chan struct{}, thickenAtOnce)
 	var lent loans
-	defer lent.close()
+	defer background.Humbly(lent.close)
 	if p.o.SharedMemory {
 		for _, c := range some {
 			lent.bytes = max(lent.bytes, int(c.End))

@@ -226,6 +226,15 @@ func inTurn(patient bool, f func(rest func())) {
 	}
 }
 
+// as does what else belongs to a copy, at the priority of the work itself.
+func as(patient bool, f func()) {
+	if patient {
+		background.Humbly(f)
+	} else {
+		f()
+	}
+}
+
 // check sums up what was read. What others sent, and nobody has looked at since, is checked entry by entry, once for all
 // copies.
 func (l *loaded) check(rest func()) (sum uint32, err error) {

@@ -31,7 +31,7 @@ func (l *Log) fileSide(s *Segment) error {
 	}
 	background.InTurnHumbly(func(rest func()) { err = writeInSteps(file, f.bytes[:s.End()], rest) })
 	if err == nil {
-		err = file.Sync()
+		background.Humbly(func() { err = file.Sync() })
 	}
 	if err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, errors.Join(err, file.Close(), l.opts.Device.Remove(s.ID)))

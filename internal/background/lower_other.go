@@ -2,7 +2,10 @@
 
 package background
 
-import "time"
+import (
+	"runtime"
+	"time"
+)
 
 const (
 	niceness = 10
@@ -12,5 +15,8 @@ const (
 )
 
 func lower(int) {}
+
+// Yield is for nice threads between two pieces of work: whoever waits for the core goes first.
+func Yield() { runtime.Gosched() }
 
 func nap(d time.Duration) { time.Sleep(d) }

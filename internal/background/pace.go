@@ -55,9 +55,10 @@ func InTurn(f func(rest func())) {
 	f(p.Rest)
 }
 
-// InTurnHumbly is InTurn for work that nobody waits for: it goes on while others leave a core idle, and so needs no rests.
+// InTurnHumbly is InTurn for work that nobody waits for: it goes on while others leave a core idle, and instead of a rest it
+// lets them go first.
 func InTurnHumbly(f func(rest func())) {
 	humbleTurns <- struct{}{}
 	defer func() { <-humbleTurns }()
-	apart(humility, func() { f(func() {}) })
+	Humbly(func() { f(Yield) })
 }
