@@ -92,7 +92,7 @@ func (n *node) stream(ctx context.Context, f *frame) (*Stream, error) {
 		_ = s.Close()
 		return nil, err
 	}
-	s.in = bufio.NewReaderSize(c, readBytes)
+	s.in = bufio.NewReaderSize(awakeAt(c), readBytes)
 	return s, nil
 }
 

@@ -42,6 +42,13 @@ func newEar(c net.Conn) *ear {
 	return e
 }
 
+// awakeAt is an ear for who waits for an answer.
+func awakeAt(c net.Conn) *ear {
+	e := newEar(c)
+	e.awake = true
+	return e
+}
+
 // Read is the connection's. Its deadlines count from when nobody listens any more.
 func (e *ear) Read(b []byte) (int, error) {
 	if !e.awake || e.raw == nil || len(b) == 0 {

@@ -13,8 +13,7 @@ import (
 func wire(t *testing.T) (e *ear, there net.Conn) {
 	t.Helper()
 	here, there := twoEnds(t)
-	e = newEar(here)
-	e.awake = true
+	e = awakeAt(here)
 	if e.raw == nil {
 		t.Fatal("nobody can listen to a TCP connection")
 	}

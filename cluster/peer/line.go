@@ -234,9 +234,7 @@ func (l *Line) connected(ctx context.Context) (net.Conn, error) {
 	if l.in == nil {
 		l.in = bufio.NewReaderSize(c, readBytes)
 	}
-	ear := newEar(c)
-	ear.awake = true
-	l.in.Reset(ear)
+	l.in.Reset(awakeAt(c))
 	return c, nil
 }
 
