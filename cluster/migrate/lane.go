@@ -135,7 +135,6 @@ func (l *lane) once(ctx context.Context) error {
 	}
 	l.under = append(l.under[:0], l.under[1:]...)
 	l.p.m.advances.Add(1)
-	background.Yield()
 	if !got.all() {
 		at.cursor = got.Cursor
 		return l.ask(ctx, at)

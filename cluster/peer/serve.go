@@ -86,9 +86,6 @@ func (k *caller) run(ctx context.Context) error {
 		}
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)
-			if k.quiet {
-				background.Yield()
-			}
 		} else if err = k.catchUp(); err == nil {
 			k.begin(ctx, m, &f, memory)
 			scratch = nil

@@ -27,26 +27,23 @@ const humility = 16
 // the collector stops all for a thread that is in the midst of Go code. With 100 ms and niceness 19 that was 6.8 s.
 const slice = 5 * time.Millisecond
 
-// modestSlice is that of who is modest. It gives the rest of it up each time it yields, so it is about as long as a pull takes: its
-// quarter of a core would be a hundredth with the other. Kernels take no shorter one.
-const modestSlice = 200 * time.Microsecond
-
 // lower makes the current thread nice. A refusal leaves it as it is. Kernels before 6.12 ignore the slice.
 func lower(n int) {
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: int32(n), Runtime: uint64(slice)}
-	if n == modesty {
-		attr.Runtime = uint64(modestSlice)
-	}
 	if unix.SchedSetAttr(0, &attr, 0) != nil {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), n)
 	}
-	Yield() // It has a slice before it as if it were to run at once.
+	Yield() // Else it has the slice of a thread of usual priority before it.
 }
 
-// Yield is for nice threads between two pieces of work: whoever waits for the core goes first. A thread that wakes up may have
+// Yield is for humble threads between two pieces of work: whoever waits for the core goes first. A thread that wakes up may have
 // had more than its part a moment before. The kernel then lets a nice one run on, and looks again when that has had a slice of the
 // others' or at its next tick: milliseconds, where a piece takes some ten microseconds. It is a system call for the Go scheduler, too:
 // who is off its core here holds up neither the collector nor those who want its processor.
+//
+// Who yields gives up the rest of its slice, and with it most of what it gets of a core that is never idle. So pulls do not: with
+// a slice of 0.2 ms, to be given up after each pull, they brought a fifth less a second beside a load of 30%, two fifths less
+// beside one of 80%, for a third less of the clients' median.
 func Yield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // nap sleeps to some ten microseconds, where the Go scheduler's timers come a millisecond late.
