@@ -38,7 +38,7 @@ func lower(n int) {
 
 // Yield is for humble threads between two pieces of work: whoever waits for the core goes first. A thread that wakes up may have
 // had more than its part a moment before. The kernel then lets a nice one run on, and looks again when that has had a slice of the
-// others' or at its next tick: milliseconds, where a piece takes some ten microseconds. It is a system call for the Go scheduler, too:
+// others' or at its next tick: milliseconds, where some pieces take a few hundred microseconds. It is a system call for the Go scheduler, too:
 // who is off its core here holds up neither the collector nor those who want its processor.
 //
 // Who yields gives up the rest of its slice, and with it most of what it gets of a core that is never idle. So pulls do not: with
