@@ -103,10 +103,11 @@ func tuneCollector(store, machine Size) {
 // tuneProcessors makes more processors than network loops, so that a loop never
 // waits for background work to be preempted: threads of low priority keep theirs while they wait for
 // a core, and there may be several, of a migration that goes here and one that goes away, of copies for others and of one's own, and
-// of cleaning. What an operator set through GOMAXPROCS stays.
+// of cleaning. Two more are for those who listen to migrations. What an operator set through GOMAXPROCS stays.
 func tuneProcessors(loops int) {
-	const background = 5 + peer.Listeners/2
+	const background, listeners = 5, 4
 	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), loops+background))
+		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), loops+background+listeners/2))
+		peer.Listen(listeners)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ear reads a connection. Once it is awake who reads waits for what comes in the kernel, on its thread, for a while each time, and only
-// then as goroutines do.
+// then as goroutines do, if the process lets it: see Listen.
 //
 // The Go scheduler looks at the network when somebody has nothing else to do. Whoever looked, and found something for a goroutine
 // that has a thread of its own, gives its processor to that thread, and nobody looks any more until another has nothing to do: while
@@ -89,19 +89,19 @@ func readSome(fd int, b []byte) (int, error) {
 	}
 }
 
-// Listeners is how many goroutines listen at a time at the most: each keeps a processor of the Go scheduler for some of that, so
-// there are to be as many more than others need.
-const Listeners = 4
+// Listen lets so many goroutines of this process listen at a time; without it none does. Each keeps a processor of the Go scheduler
+// for some of that, so there are to be more than others need.
+func Listen(n int) { mayListen.Store(int32(n)) }
 
 // listenMillis is for how long somebody listens at the most. To close a connection takes as long.
 const listenMillis = 20
 
-var listeners atomic.Int32
+var mayListen, listeners atomic.Int32
 
 // listen waits for something to read; false if there is nothing yet, or too many listen.
 func listen(fd int32) bool {
 	defer listeners.Add(-1)
-	if listeners.Add(1) > Listeners {
+	if listeners.Add(1) > mayListen.Load() {
 		return false
 	}
 	n, _ := unix.Poll([]unix.PollFd{{Fd: fd, Events: unix.POLLIN}}, listenMillis)

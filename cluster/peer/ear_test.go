@@ -12,6 +12,8 @@ import (
 // wire is both ends of a TCP connection, and an ear at the first that is awake.
 func wire(t *testing.T) (e *ear, there net.Conn) {
 	t.Helper()
+	Listen(1)
+	t.Cleanup(func() { Listen(0) })
 	here, there := twoEnds(t)
 	e = awakeAt(here)
 	if e.raw == nil {
@@ -74,9 +76,9 @@ func TestAnEarThatHearsNothingMoreSaysWhy(t *testing.T) {
 }
 
 func TestFewListenAtATimeAndTheOthersHear(t *testing.T) {
-	listeners.Add(Listeners)
-	defer listeners.Add(-Listeners)
 	e, there := wire(t)
+	listeners.Add(1)
+	defer listeners.Add(-1)
 	_ = e.raw.Control(func(fd uintptr) {
 		if listen(int32(fd)) {
 			t.Error("one more than may listen did")
