@@ -80,9 +80,10 @@ func (e *ear) receive(fd uintptr) bool {
 	}
 }
 
+// readSome is by package syscall's Read, as net's is: to the race detector what was sent happened before what was received.
 func readSome(fd int, b []byte) (int, error) {
 	for {
-		n, err := unix.Read(fd, b)
+		n, err := syscall.Read(fd, b)
 		if err != unix.EINTR {
 			return max(n, 0), err
 		}
