@@ -16,7 +16,7 @@ const (
 
 func lower(int) {}
 
-// Yield is for humble threads between two pieces of work: whoever waits for the core goes first.
-func Yield() { runtime.Gosched() }
+// yield is for humble threads between two pieces of work: whoever waits for the core goes first.
+func yield() { runtime.Gosched() }
 
 func nap(d time.Duration) { time.Sleep(d) }

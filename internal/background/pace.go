@@ -64,7 +64,7 @@ func InTurnHumbly(f func(rest func())) {
 		pieces := 0
 		f(func() {
 			if pieces++; pieces%humblePieces == 0 {
-				Yield()
+				yield()
 			}
 		})
 	})
