@@ -33,6 +33,7 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 		return nil, nil, err
 	}
 	var file *os.File
+	var tmp string
 	inTurn(q.Patient, func(rest func()) {
 		// Its sum is checked when it is written.
 		if !q.Checked {
@@ -42,11 +43,11 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 			file, err = fillReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, bytes, rest)
 		}
 		done() // To give back megabytes takes its time, too.
+	}, func() {
+		if file != nil {
+			tmp, err = syncReplica(file, err)
+		}
 	})
-	var tmp string
-	if file != nil {
-		as(q.Patient, func() { tmp, err = syncReplica(file, err) })
-	}
 	if isFull(err) {
 		b.count.refusals.Add(1)
 		err = fmt.Errorf("%w: %w", ErrFull, err)

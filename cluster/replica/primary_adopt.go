@@ -43,7 +43,7 @@ func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []
 	var all sync.WaitGroup
 	turns := make(chan struct{}, thickenAtOnce)
 	var lent loans
-	defer background.Humbly(lent.close)
+	defer background.Quietly(lent.close)
 	if p.o.SharedMemory {
 		for _, c := range some {
 			lent.bytes = max(lent.bytes, int(c.End))

@@ -202,7 +202,7 @@ func (l *loaded) load() error {
 		l.loan = l.loans.take()
 	}
 	var sum uint32
-	inTurn(l.patient, func(rest func()) { sum, err = l.check(rest) })
+	inTurn(l.patient, func(rest func()) { sum, err = l.check(rest) }, func() {})
 	if err != nil {
 		return err
 	}
@@ -217,21 +217,14 @@ func (l *loaded) load() error {
 	return err
 }
 
-// inTurn does the work of a copy when it is its turn. One that nobody waits for has what others leave of the cores.
-func inTurn(patient bool, f func(rest func())) {
+// inTurn does the work of a copy when it is its turn, and out of turn what comes last, which may wait. A copy that nobody waits
+// for has what others leave of the cores.
+func inTurn(patient bool, f func(rest func()), last func()) {
 	if patient {
-		background.InTurnHumbly(f)
+		background.InTurnHumbly(f, last)
 	} else {
 		background.InTurn(f)
-	}
-}
-
-// as does what else belongs to a copy, at the priority of the work itself.
-func as(patient bool, f func()) {
-	if patient {
-		background.Humbly(f)
-	} else {
-		f()
+		last()
 	}
 }
 

@@ -29,10 +29,11 @@ func (l *Log) fileSide(s *Segment) error {
 	if err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, err)
 	}
-	background.InTurnHumbly(func(rest func()) { err = writeInSteps(file, f.bytes[:s.End()], rest) })
-	if err == nil {
-		background.Humbly(func() { err = file.Sync() })
-	}
+	background.InTurnHumbly(func(rest func()) { err = writeInSteps(file, f.bytes[:s.End()], rest) }, func() {
+		if err == nil {
+			err = file.Sync()
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, errors.Join(err, file.Close(), l.opts.Device.Remove(s.ID)))
 	}

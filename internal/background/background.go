@@ -28,9 +28,6 @@ func Modest() {
 // for what may come later than their work.
 func Quietly(f func()) { apart(patience, f) }
 
-// Humbly is Quietly with the least priority of all, for what nobody waits for: it goes on while others leave a core idle.
-func Humbly(f func()) { apart(humility, f) }
-
 // Modestly is Quietly with the priority of modest goroutines.
 func Modestly(f func()) { apart(modesty, f) }
 

@@ -23,13 +23,14 @@ func TestAQuietGoroutineRunsAtLowPriorityAndLeavesOthersAlone(t *testing.T) {
 }
 
 func TestWhatIsDoneHumblyGoesAfterAllOthers(t *testing.T) {
-	var got int
-	InTurnHumbly(func(func()) {
+	var got, last int
+	look := func() int {
 		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-		got = 20 - n
-	})
-	if got < humility || humility <= max(niceness, patience, modesty) {
-		t.Errorf("niceness %d; that of others is %d, %d and %d", got, niceness, patience, modesty)
+		return 20 - n
+	}
+	InTurnHumbly(func(func()) { got = look() }, func() { last = look() })
+	if got < humility || last < niceness || last >= humility || humility <= max(niceness, patience, modesty) {
+		t.Errorf("niceness %d, then %d; that of others is %d, %d and %d", got, last, niceness, patience, modesty)
 	}
 }
 

@@ -56,20 +56,38 @@ func InTurn(f func(rest func())) {
 }
 
 // InTurnHumbly is InTurn for work that nobody waits for: it goes on while others leave a core idle, and instead of a rest it
-// lets them go first now and then.
-func InTurnHumbly(f func(rest func())) {
+// lets them go first now and then. What comes last is done out of turn, and as quiet work is: it may wait, for a disk say.
+func InTurnHumbly(f func(rest func()), last func()) {
 	humbleTurns <- struct{}{}
-	defer func() { <-humbleTurns }()
-	Humbly(func() {
-		pieces := 0
-		f(func() {
-			if pieces++; pieces%humblePieces == 0 {
-				yield()
-			}
-		})
+	apart(humility, func() {
+		var c courtesy
+		f(c.rest)
+		<-humbleTurns
 	})
+	apart(niceness, last)
 }
 
-// humblePieces is after how many of them who is humble yields: some hundred microseconds. After each it would be off a core that
-// is never idle for ten times as long.
-const humblePieces = 8
+// courtesy is that of humble work, which yields between some of its pieces. It has an end: on cores that are never idle others
+// would go first for a hundred milliseconds each time, and in the end somebody waits for all work, for the memory that it frees if
+// for nothing else. Without it work has its thirtieth.
+type courtesy struct {
+	pieces int
+	given  time.Duration
+}
+
+const (
+	// courteousPieces is after how many of them work yields: some hundred microseconds. After each it would be off a core that
+	// is never idle for ten times as long.
+	courteousPieces = 8
+	// courteous is for how long it lets others go first.
+	courteous = 50 * time.Millisecond
+)
+
+func (c *courtesy) rest() {
+	if c.pieces++; c.pieces%courteousPieces != 0 || c.given >= courteous {
+		return
+	}
+	from := time.Now()
+	yield()
+	c.given += time.Since(from)
+}

@@ -8,7 +8,8 @@ import (
 )
 
 func TestAFewAtATimeRunInTurn(t *testing.T) {
-	for name, inTurn := range map[string]func(func(rest func())){"paced": InTurn, "humble": InTurnHumbly} {
+	humbly := func(f func(rest func())) { InTurnHumbly(f, func() {}) }
+	for name, inTurn := range map[string]func(func(rest func())){"paced": InTurn, "humble": humbly} {
 		t.Run(name, func(t *testing.T) {
 			var running, most, ran atomic.Int32
 			var all sync.WaitGroup
@@ -40,13 +41,38 @@ func TestPacedWorkDoesNotWaitForThoseWhoAreHumble(t *testing.T) {
 			InTurnHumbly(func(func()) {
 				begun <- struct{}{}
 				<-over
-			})
+			}, func() {})
 		})
 		<-begun
 	}
 	InTurn(func(func()) {})
 	close(over)
 	all.Wait()
+}
+
+func TestWhatComesLastIsOutOfTurn(t *testing.T) {
+	InTurnHumbly(func(func()) {}, func() {
+		for range atOnce {
+			InTurnHumbly(func(func()) {}, func() {})
+		}
+	})
+}
+
+func TestCourtesyHasAnEnd(t *testing.T) {
+	var c courtesy
+	for range 10 * courteousPieces {
+		c.rest()
+	}
+	if c.given == 0 {
+		t.Error("it let nobody go first")
+	}
+	c.given = courteous
+	for range 10 * courteousPieces {
+		c.rest()
+	}
+	if c.given != courteous {
+		t.Error("it lets others go first forever")
+	}
 }
 
 func TestWhatHasNotWorkedForLongDoesNotRest(t *testing.T) {
