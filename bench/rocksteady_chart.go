@@ -19,7 +19,7 @@ func (o *steadyOutcome) chart(where string) []byte {
 	for _, system := range []string{"ostro", "redis"} {
 		var rounds []steadyRound
 		for _, r := range o.Rounds {
-			if r.System == system && r.Round == 1 && r.Skew == usualSkew && r.Load == load && r.Failed == "" {
+			if r.System == system && r.Round == 1 && r.Skew == usualSkew && r.Load == load && r.counts() {
 				rounds = append(rounds, r)
 			}
 		}

@@ -96,6 +96,13 @@ func TestEachLineOfTheRocksteadyClaimIsJudgedByItsFigure(t *testing.T) {
 				o.Rounds = append(o.Rounds, slow, slow)
 			}, map[int]string{lineTail: "NO"},
 		},
+		"a try that the host disturbed counts with its errors only": {
+			func(o *steadyOutcome) {
+				slow := o.Rounds[0]
+				slow.Served, slow.Disturbed, slow.Late = time.Minute, true, 1
+				o.Rounds = append(o.Rounds, slow, slow)
+			}, map[int]string{lineErrors: "NO"},
+		},
 		"two slow rounds of three": {
 			func(o *steadyOutcome) {
 				o.Rounds[0].During.slowest = tailed(31 * ms).slowest

@@ -29,6 +29,9 @@ type steadyRound struct {
 	Took    time.Duration `json:"took_ns"`     // from its beginning to its end: the target's copies are safe
 	Wall    time.Duration `json:"wall_ns"`     // from the wish to its end
 	Partial bool          `json:"partial,omitempty"`
+	Stolen  float64       `json:"stolen"` // by the host, share of all cores
+	// Disturbed says that the host took more from it than from another try of the round, which counts instead.
+	Disturbed bool `json:"disturbed,omitempty"`
 	// Calm is Before and After together; Aftermath is what lies between the end and After.
 	Calm      stretch `json:"calm"`
 	Before    stretch `json:"before"`
@@ -58,6 +61,9 @@ func (r steadyRound) quiet() float64 { return float64(r.During.Silence) / float6
 // wait is of the one request that waited longest: half of the keys may hang while nobody sees a silence, for the others answer.
 func (r steadyRound) wait() float64 { return float64(r.During.Max) / float64(r.Calm.Max) }
 
+// counts is whether figures of it do; its errors do in any case.
+func (r steadyRound) counts() bool { return r.Failed == "" && !r.Disturbed }
+
 // load is what was offered, in percent of the most.
 func (r steadyRound) load() string { return fmt.Sprintf("%d%%", r.Load) }
 
@@ -85,20 +91,23 @@ func (o *steadyOutcome) roundsTable() table {
 		title: fmt.Sprintf("Half of %s records of %d B moves (calm → meanwhile; CPU in cores)", grouped(int64(o.Records)), 30+o.ValueBytes),
 		names: 5,
 		head: []string{
-			"system", "mode", "skew", "load", "round", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
+			"system", "mode", "skew", "load", "round", "host", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
 			"silence", "CPU source", "CPU target", "priority pulls", "keys", "errors",
 		},
 	}
 	both := func(a, b string) string { return a + " → " + b }
 	for _, r := range o.Rounds {
+		if r.Disturbed {
+			continue
+		}
 		names := []string{r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round)}
 		if r.Failed != "" {
-			row := append(names, "failed: "+firstLine(r.Failed))
+			row := append(names, share(r.Stolen), "failed: "+firstLine(r.Failed))
 			t.add(append(row, make([]string, len(t.head)-len(row))...)...)
 			continue
 		}
 		a, b := r.Calm, r.During
-		t.add(append(names, grouped(int64(r.Moved)), short(r.Served), short(r.Took),
+		t.add(append(names, share(r.Stolen), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
 			decimals(r.rate(), 1), decimals(r.safe(), 1),
 			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
 			both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
@@ -145,10 +154,10 @@ func (o *steadyOutcome) summary() table {
 	return t
 }
 
-// groups are the rounds of each case that did not fail, in the order in which they first came.
+// groups are the rounds of each case that count and did not fail, in the order in which they first came.
 func (o *steadyOutcome) groups() (all [][]steadyRound) {
 	for _, r := range o.Rounds {
-		if r.Failed != "" {
+		if !r.counts() {
 			continue
 		}
 		same := func(g []steadyRound) bool {
@@ -173,6 +182,7 @@ func (o *steadyOutcome) notes() []string {
 		"calm is before and after each migration, together; silence is the longest time in which no client got an answer",
 		"latencies count from when an operation was due, redirections included, and belong to the time in which it was due; every record was read back at the end",
 		"back and forth: every second migration concentrates the load on one node again",
+		o.held(),
 	}
 	for _, r := range o.Rounds {
 		where := fmt.Sprintf("%s, %s, skew %g, load %s, round %d", r.System, r.Mode, r.Skew, r.load(), r.Round)
@@ -185,10 +195,24 @@ func (o *steadyOutcome) notes() []string {
 		if r.Partial {
 			notes = append(notes, where+": it was broken off when its time was over, and its records were not read back; the rate is of what it had moved")
 		}
-		if few := min(r.During.Samples, r.Calm.Samples); r.Failed == "" && few < fewSamples {
+		if few := min(r.During.Samples, r.Calm.Samples); r.counts() && few < fewSamples {
 			notes = append(notes, fmt.Sprintf("%s: %d operations are too few for a 99.9th percentile: more --records or a higher load would do", where, few))
 		}
 	}
-	slices.Sort(notes[5:])
+	slices.Sort(notes[6:])
 	return notes
+}
+
+// held tells what the host of the machine did to the rounds.
+func (o *steadyOutcome) held() string {
+	var again, disturbed int
+	for _, r := range o.Rounds {
+		switch {
+		case r.Disturbed:
+			again++
+		case r.Stolen > tolerated:
+			disturbed++
+		}
+	}
+	return fmt.Sprintf("of %d rounds the host took more than %s from %d; %d more were run again for it", len(o.Rounds)-again, share(tolerated), disturbed, again)
 }

@@ -52,13 +52,15 @@ func (f rocksteadyFlags) system(ctx context.Context, p *progress, start func(con
 		}
 		count[c]++
 		p.begin("%s, migration %d of %d: %s, skew %g, at %s/s", s.name, i+1, len(cases), c.mode, c.skew, rate(t.offered(c)))
-		r, err := t.round(ctx, c)
+		tries, err := t.tries(ctx, c)
 		if err != nil {
 			return fmt.Errorf("%s, %s, skew %g: %w", s.name, c.mode, c.skew, err)
 		}
-		r.Round = count[c]
-		out.Rounds = append(out.Rounds, r)
-		given[c] = r.Failed != ""
+		for i := range tries {
+			tries[i].Round = count[c]
+		}
+		out.Rounds = append(out.Rounds, tries...)
+		given[c] = tries[len(tries)-1].Failed != ""
 	}
 	if s.torn {
 		return nil // A slot of Redis' that is in two places: what cannot be read back says nothing.
@@ -147,11 +149,37 @@ const (
 
 // mark is a moment, and what the processes had run until then.
 type mark struct {
-	at  time.Time
-	cpu [2]time.Duration
+	at      time.Time
+	cpu     [2]time.Duration
+	machine machineTime
 }
 
-func (t *steadyTest) mark() mark { return mark{time.Now(), t.s.cpu()} }
+func (t *steadyTest) mark() mark { return mark{time.Now(), t.s.cpu(), readMachineTime()} }
+
+// tries does a round again while the host took time of the machine meanwhile: some milliseconds of it are the 99.9th
+// percentile of a round. One counts, from which it took least, whatever its figures.
+func (t *steadyTest) tries(ctx context.Context, c steadyCase) (all []steadyRound, err error) {
+	best := 0
+	for len(all) < t.f.tries && !t.s.torn {
+		r, err := t.round(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		r.Disturbed = true
+		all = append(all, r)
+		if r.Stolen < all[best].Stolen || r.Failed != "" {
+			best = len(all) - 1
+		}
+		if r.Stolen <= tolerated || r.Failed != "" {
+			break
+		}
+	}
+	all[best].Disturbed = false
+	return all, nil
+}
+
+// tolerated is how much of the cores' time the host may take from a round: a tick of a clock in some seconds.
+const tolerated = 0.002
 
 // round is one migration with the calm before and after it.
 func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, error) {
@@ -192,6 +220,7 @@ func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, erro
 	r.PriorityPulls, r.PriorityKeys = now[0]-pulls[0], now[1]-pulls[1]
 	r.Moved, r.Served, r.Took, r.Wall = m.records, m.served, m.took, marks[2].at.Sub(marks[1].at)
 	r.Partial = m.partial
+	r.Stolen = marks[4].machine.since(marks[0].machine).Stolen
 	r.Bytes = int64(m.records) * int64(workload.Text30.Len()+t.f.value)
 	r.Errors, r.Redirected, r.Late = seen.errors, seen.moved+seen.asked, seen.late
 	r.sumUp(seen.trail, l.began, marks)
