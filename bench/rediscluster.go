@@ -8,8 +8,6 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
-
-	"github.com/ostrodb/ostro/engine/record"
 )
 
 // redisCluster is a Redis Cluster on this machine: masters without replicas, nothing on disk.
@@ -121,12 +119,17 @@ func (c *redisCluster) addrs() (all []string) {
 }
 
 // ownersAt asks a node of either kind of cluster who owns which slot.
-func ownersAt(addr string, addrs []string) (owner [record.PlaceSlots]uint8, err error) {
+func ownersAt(addr string, addrs []string) (owner slotOwners, err error) {
 	ctl, err := dialControl(addr)
 	if err != nil {
 		return owner, err
 	}
 	defer ctl.close()
+	return ownersBy(ctl, addrs)
+}
+
+// ownersBy is ownersAt of the node that a connection leads to.
+func ownersBy(ctl *control, addrs []string) (owner slotOwners, err error) {
 	text, err := ctl.do("CLUSTER", "NODES")
 	if err != nil {
 		return owner, err
@@ -152,7 +155,7 @@ func sameAddr(a, b string) bool {
 	return p == q
 }
 
-func fillOwner(owner *[record.PlaceSlots]uint8, ranges []string, node uint8) {
+func fillOwner(owner *slotOwners, ranges []string, node uint8) {
 	for _, g := range ranges {
 		low, high, isRange := strings.Cut(g, "-")
 		first, err := strconv.Atoi(low)

@@ -19,13 +19,14 @@ import (
 
 // roamer is a cluster client under a paced load: operations are due at the moments of a Poisson process, go to the
 // node that owns their slot as far as the client knows, and follow MOVED and ASK as any cluster client
-// does. One thread drives all connections through epoll. A latency counts from when its
+// does, which also reads the map anew then. One thread drives all connections through epoll. A latency counts from when its
 // operation was due until the last answer, redirections and retries included.
 //
 // It belongs to one goroutine, but for what is told by channels.
 type roamer struct {
 	nodes []roamNode
-	owner [record.PlaceSlots]uint8
+	owner slotOwners
+	maps  *roamMap
 	epoll int
 	conns []*roamConn
 
@@ -93,12 +94,17 @@ type roamTotal struct {
 }
 
 // newRoamer connects to all nodes. slots tells at first who owns each.
-func newRoamer(addrs []string, owner [record.PlaceSlots]uint8, clients int, keys []uint32, draw func() uint32, value int) (*roamer, error) {
+func newRoamer(addrs []string, owner slotOwners, clients int, keys []uint32, draw func() uint32, value int) (*roamer, error) {
+	maps, err := newRoamMap(addrs)
+	if err != nil {
+		return nil, err
+	}
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
+		maps.close()
 		return nil, fmt.Errorf("create an epoll instance: %w", err)
 	}
-	r := &roamer{epoll: epoll, owner: owner, keys: keys, draw: draw, value: make([]byte, value), rng: rand.New(rand.NewPCG(1, 2)), errors: map[string]int64{}}
+	r := &roamer{maps: maps, epoll: epoll, owner: owner, keys: keys, draw: draw, value: make([]byte, value), rng: rand.New(rand.NewPCG(1, 2)), errors: map[string]int64{}}
 	for n, addr := range addrs {
 		r.nodes = append(r.nodes, roamNode{addr: addr})
 		for range clients {
@@ -127,6 +133,7 @@ func (r *roamer) close() {
 		unix.Close(c.fd)
 	}
 	unix.Close(r.epoll)
+	r.maps.close()
 }
 
 // run sends perSecond operations, or as many as are answered if that is 0, until the context ends.
@@ -235,6 +242,9 @@ func (r *roamer) wait(events []unix.EpollEvent, d time.Duration) error {
 			return err
 		}
 	}
+	if news := r.maps.news.Load(); news != nil {
+		r.owner = *r.maps.news.Swap(nil)
+	}
 	return nil
 }
 
@@ -332,6 +342,7 @@ func (r *roamer) redirect(c *roamConn, op *roamOp) int {
 			} else {
 				r.moved++
 				r.owner[slot] = uint8(i)
+				r.maps.want(c.node)
 			}
 			return i
 		}

@@ -9,10 +9,11 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
-// fakeNode answers each GET as it is told to, once release is closed.
-func fakeNode(t *testing.T, release <-chan struct{}, answer func(key string) string) string {
+// fakeNode answers each GET as it is told to, once release is closed, and CLUSTER NODES with its map.
+func fakeNode(t *testing.T, release <-chan struct{}, answer func(key string) string, nodes func() string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,6 +29,11 @@ func fakeNode(t *testing.T, release <-chan struct{}, answer func(key string) str
 			go func() {
 				defer c.Close()
 				for in := bufio.NewScanner(c); in.Scan(); {
+					if in.Text() == "NODES" {
+						text := nodes()
+						fmt.Fprintf(c, "$%d\r\n%s\r\n", len(text), text)
+						continue
+					}
 					if !strings.HasPrefix(in.Text(), "$30") || !in.Scan() {
 						continue
 					}
@@ -46,9 +52,10 @@ func fakeNode(t *testing.T, release <-chan struct{}, answer func(key string) str
 func TestOperationsThatWaitWhereTheirKeysWereAreSentWhereTheyAre(t *testing.T) {
 	release, now := make(chan struct{}), make(chan struct{})
 	close(now)
-	there := fakeNode(t, now, func(string) string { return "$1\r\nx\r\n" })
+	nothing := func() string { return "" }
+	there := fakeNode(t, now, func(string) string { return "$1\r\nx\r\n" }, nothing)
 	moved := func(key string) string { return fmt.Sprintf("-MOVED %d %s\r\n", record.SlotOf([]byte(key)), there) }
-	was := fakeNode(t, release, moved)
+	was := fakeNode(t, release, moved, nothing)
 	ctx, stop := context.WithCancel(t.Context())
 	drawn := 0
 	draw := func() uint32 { // The first node answers once many operations wait for it.
@@ -58,7 +65,7 @@ func TestOperationsThatWaitWhereTheirKeysWereAreSentWhereTheyAre(t *testing.T) {
 		}
 		return 0
 	}
-	r, err := newRoamer([]string{was, there}, [record.PlaceSlots]uint8{}, 1, []uint32{7}, draw, 16)
+	r, err := newRoamer([]string{was, there}, slotOwners{}, 1, []uint32{7}, draw, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +75,48 @@ func TestOperationsThatWaitWhereTheirKeysWereAreSentWhereTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(total.trail) < 200 || total.late != 0 || len(total.errors) > 0 || total.moved == 0 {
+		t.Errorf("%d were answered, %d not, %d redirected, errors %v", len(total.trail), total.late, total.moved, total.errors)
+	}
+}
+
+// Of a thousand slots that have moved together a client learns by few redirections.
+func TestAClientThatIsRedirectedReadsTheMapAnew(t *testing.T) {
+	now := make(chan struct{})
+	close(now)
+	there := fakeNode(t, now, func(string) string { return "$1\r\nx\r\n" }, nil)
+	was := fakeNode(t, now,
+		func(key string) string { return fmt.Sprintf("-MOVED %d %s\r\n", record.SlotOf([]byte(key)), there) },
+		func() string {
+			return fmt.Sprintf("id %s@1 master - 0 0 1 connected 0-16383\n", there)
+		})
+	ctx, stop := context.WithTimeout(t.Context(), await.Patience)
+	defer stop()
+	keys := make([]uint32, 1000)
+	for i := range keys {
+		keys[i] = uint32(i)
+	}
+	last := record.PlaceSlots - 1 // Redirections of few keys leave it as it was.
+	var r *roamer
+	drawn := uint32(0)
+	draw := func() uint32 { // The first one again and again, and the others when the map has come.
+		if r.owner[last] == 1 {
+			drawn++
+		}
+		if int(drawn) == len(keys)-1 {
+			stop()
+		}
+		return min(drawn, uint32(len(keys)-1))
+	}
+	r, err := newRoamer([]string{was, there}, slotOwners{}, 4, keys, draw, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	total, err := r.run(ctx, 2000, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(total.trail) < len(keys) || total.late != 0 || len(total.errors) > 0 || total.moved == 0 || total.moved > 4 {
 		t.Errorf("%d were answered, %d not, %d redirected, errors %v", len(total.trail), total.late, total.moved, total.errors)
 	}
 }

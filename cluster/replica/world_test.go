@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -150,6 +151,13 @@ func (b *book) state() (version uint64, copies int, backups []view.NodeID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.version, b.copies, slices.Sorted(maps.Keys(b.backups))
+}
+
+// gaveUp is whether a backup was ever excluded.
+func (b *book) gaveUp() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.story, func(call string) bool { return strings.HasPrefix(call, "exclude ") })
 }
 
 const testLog = record.LogID(0x77)
