@@ -9,7 +9,7 @@ import (
 
 const (
 	niceness = 10
-	modesty  = 5
+	modesty  = 9
 	patience = 15
 	humility = 19
 )
