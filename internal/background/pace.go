@@ -80,7 +80,7 @@ const (
 	// is never idle for ten times as long.
 	courteousPieces = 8
 	// courteous is for how long it lets others go first.
-	courteous = 50 * time.Millisecond
+	courteous = 10 * time.Millisecond
 )
 
 func (c *courtesy) rest() {
