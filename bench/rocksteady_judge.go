@@ -28,12 +28,14 @@ func (o *steadyOutcome) judge() {
 		g.tails(async),
 		g.stalls(async),
 		o.faultless(),
-		g.against("early ownership takes less time than late", ">= 1.05x", "1.38x", "late", totalTime),
+		g.against("early ownership has all at the target sooner than late", ">= 1.05x", "1.38x", "late", servedTime),
+		g.against("early ownership has all safe sooner than late", ">= 1.05x", "-", "late", totalTime),
 		g.against("early ownership has the lower p99.9", ">= 1.05x", "lower", "late", tailTime),
 		g.against("asynchronous priority pulls have the lower median until all is there", ">= 1.05x", "lower", "sync", medianTime),
 	}
 }
 
+func servedTime(r steadyRound) time.Duration { return r.Served }
 func totalTime(r steadyRound) time.Duration  { return r.Took }
 func tailTime(r steadyRound) time.Duration   { return r.During.P999 }
 func medianTime(r steadyRound) time.Duration { return r.Pulling.P50 }

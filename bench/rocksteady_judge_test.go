@@ -24,6 +24,7 @@ const (
 	lineTail
 	lineSilence
 	lineErrors
+	lineLateThere
 	lineLateTime
 	lineLateTail
 	lineSyncMedian
@@ -59,12 +60,13 @@ func TestEachLineOfTheRocksteadyClaimIsJudgedByItsFigure(t *testing.T) {
 			func(o *steadyOutcome) { o.Rounds[2].Failed = "it did" },
 			map[int]string{lineErrors: "NO", lineSyncMedian: notMeasured},
 		},
-		"late is as soon":             {func(o *steadyOutcome) { o.Rounds[1].Took = 510 * ms }, map[int]string{lineLateTime: "NO"}},
+		"late is there as soon":       {func(o *steadyOutcome) { o.Rounds[1].Served = 410 * ms }, map[int]string{lineLateThere: "NO"}},
+		"late is safe as soon":        {func(o *steadyOutcome) { o.Rounds[1].Took = 510 * ms }, map[int]string{lineLateTime: "NO"}},
 		"late disturbs as little":     {func(o *steadyOutcome) { o.Rounds[1].During.P999 = 20 * ms }, map[int]string{lineLateTail: "NO"}},
 		"one by one is as fast":       {func(o *steadyOutcome) { o.Rounds[2].Pulling.P50 = 2 * ms }, map[int]string{lineSyncMedian: "NO"}},
 		"nobody waited for a record":  {func(o *steadyOutcome) { o.Rounds[0].Pulling.P50 = 0 }, map[int]string{lineSyncMedian: "NO"}},
-		"nothing was timed":           {func(o *steadyOutcome) { o.Rounds[0].Served = 0 }, map[int]string{lineRate: "NO"}},
-		"at another skew is no claim": {func(o *steadyOutcome) { o.Rounds[1].Skew = 0 }, map[int]string{lineLateTime: notMeasured, lineLateTail: notMeasured}},
+		"nothing was timed":           {func(o *steadyOutcome) { o.Rounds[0].Served = 0 }, map[int]string{lineRate: "NO", lineLateThere: "NO"}},
+		"at another skew is no claim": {func(o *steadyOutcome) { o.Rounds[1].Skew = 0 }, map[int]string{lineLateThere: notMeasured, lineLateTime: notMeasured, lineLateTail: notMeasured}},
 		"without Redis": {
 			func(o *steadyOutcome) { o.Rounds = o.Rounds[:3] }, map[int]string{lineRedis: notMeasured},
 		},
