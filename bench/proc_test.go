@@ -2,6 +2,7 @@ package bench
 
 import (
 	"os"
+	"slices"
 	"testing"
 	"time"
 )
@@ -51,5 +52,30 @@ func TestCompanyIsWhatOthersTook(t *testing.T) {
 	}
 	if (before.since(before) != Company{}) {
 		t.Error("no time gave some company")
+	}
+}
+
+func TestTheCalmestTryCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		stolen []time.Duration
+		last   int // after which there are to be no more; 0 for none
+		want   []int
+		best   int
+	}{
+		"calm at once":              {[]time.Duration{1, 0}, 0, []int{0}, 0},
+		"calm at last":              {[]time.Duration{5, 4, 1, 0}, 0, []int{0, 1, 2}, 2},
+		"never calm":                {[]time.Duration{5, 3, 4, 9, 0}, 0, []int{0, 1, 2, 3}, 1},
+		"the last whatever it lost": {[]time.Duration{5, 9, 0}, 2, []int{0, 1}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 0
+			all, best, err := calmest(4, 1, func() (int, time.Duration, bool, error) {
+				n++
+				return n - 1, c.stolen[n-1], n == c.last, nil
+			})
+			if err != nil || !slices.Equal(all, c.want) || best != c.best {
+				t.Errorf("tries %v, the %d. counts, %v; want %v and %d", all, best, err, c.want, c.best)
+			}
+		})
 	}
 }

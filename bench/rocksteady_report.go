@@ -29,7 +29,7 @@ type steadyRound struct {
 	Took    time.Duration `json:"took_ns"`     // from its beginning to its end: the target's copies are safe
 	Wall    time.Duration `json:"wall_ns"`     // from the wish to its end
 	Partial bool          `json:"partial,omitempty"`
-	Stolen  float64       `json:"stolen"` // by the host, share of all cores
+	Stolen  time.Duration `json:"stolen_ns"` // by the host, from all cores
 	// Disturbed says that the host took more from it than from another try of the round, which counts instead.
 	Disturbed bool `json:"disturbed,omitempty"`
 	// Calm is Before and After together; Aftermath is what lies between the end and After.
@@ -102,12 +102,12 @@ func (o *steadyOutcome) roundsTable() table {
 		}
 		names := []string{r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round)}
 		if r.Failed != "" {
-			row := append(names, share(r.Stolen), "failed: "+firstLine(r.Failed))
+			row := append(names, short(r.Stolen), "failed: "+firstLine(r.Failed))
 			t.add(append(row, make([]string, len(t.head)-len(row))...)...)
 			continue
 		}
 		a, b := r.Calm, r.During
-		t.add(append(names, share(r.Stolen), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
+		t.add(append(names, short(r.Stolen), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
 			decimals(r.rate(), 1), decimals(r.safe(), 1),
 			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
 			both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
@@ -214,5 +214,5 @@ func (o *steadyOutcome) held() string {
 			disturbed++
 		}
 	}
-	return fmt.Sprintf("of %d rounds the host took more than %s from %d; %d more were run again for it", len(o.Rounds)-again, share(tolerated), disturbed, again)
+	return fmt.Sprintf("of %d rounds the host took more than %s of the cores from %d; %d more were run again for it", len(o.Rounds)-again, short(tolerated), disturbed, again)
 }

@@ -156,30 +156,22 @@ type mark struct {
 
 func (t *steadyTest) mark() mark { return mark{time.Now(), t.s.cpu(), readMachineTime()} }
 
-// tries does a round again while the host took time of the machine meanwhile: some milliseconds of it are the 99.9th
-// percentile of a round. One counts, from which it took least, whatever its figures.
-func (t *steadyTest) tries(ctx context.Context, c steadyCase) (all []steadyRound, err error) {
-	best := 0
-	for len(all) < t.f.tries && !t.s.torn {
+// tries does a round until the host left the machine alone meanwhile. All but one are disturbed.
+func (t *steadyTest) tries(ctx context.Context, c steadyCase) ([]steadyRound, error) {
+	all, best, err := calmest(t.f.tries, tolerated, func() (steadyRound, time.Duration, bool, error) {
 		r, err := t.round(ctx, c)
-		if err != nil {
-			return nil, err
-		}
 		r.Disturbed = true
-		all = append(all, r)
-		if r.Stolen < all[best].Stolen || r.Failed != "" {
-			best = len(all) - 1
-		}
-		if r.Stolen <= tolerated || r.Failed != "" {
-			break
-		}
+		return r, r.Stolen, r.Failed != "" || t.s.torn, err
+	})
+	if err != nil {
+		return nil, err
 	}
 	all[best].Disturbed = false
 	return all, nil
 }
 
-// tolerated is how much of the cores' time the host may take from a round: a tick of a clock in some seconds.
-const tolerated = 0.002
+// tolerated is how much of the cores' time the host may take from a round: a tick or two of the clock in some seconds.
+const tolerated = 20 * time.Millisecond
 
 // round is one migration with the calm before and after it.
 func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, error) {
@@ -220,7 +212,7 @@ func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, erro
 	r.PriorityPulls, r.PriorityKeys = now[0]-pulls[0], now[1]-pulls[1]
 	r.Moved, r.Served, r.Took, r.Wall = m.records, m.served, m.took, marks[2].at.Sub(marks[1].at)
 	r.Partial = m.partial
-	r.Stolen = marks[4].machine.since(marks[0].machine).Stolen
+	r.Stolen = marks[4].machine.stolen - marks[0].machine.stolen
 	r.Bytes = int64(m.records) * int64(workload.Text30.Len()+t.f.value)
 	r.Errors, r.Redirected, r.Late = seen.errors, seen.moved+seen.asked, seen.late
 	r.sumUp(seen.trail, l.began, marks)

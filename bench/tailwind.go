@@ -292,23 +292,19 @@ func (f tailwindFlags) load(ctx context.Context, p *progress, d door) error {
 	return fillDoor(ctx, p, d, workload.Tagged30, 0, uint64(f.records), value)
 }
 
-// calmRound runs a case once. At a fixed rate every operation counts that is due while a
-// host holds the machine up, some milliseconds at a time, and those few decide the 99th
-// percentile of a second. So it is run again then, and the try from which the host took
-// least is the one that counts, whatever its figures.
-func (s *stage) calmRound(ctx context.Context, f tailwindFlags, c tailwindCase) (best tailwindRound, err error) {
-	for try := 1; ; try++ {
+// calmRound runs a case once; at a fixed rate, where every operation counts that is due while a host holds the machine up, until it
+// was not.
+func (s *stage) calmRound(ctx context.Context, f tailwindFlags, c tailwindCase) (tailwindRound, error) {
+	all, best, err := calmest(f.tries, 0, func() (tailwindRound, time.Duration, bool, error) {
 		r, err := s.round(ctx, f, c)
-		if err != nil {
-			return best, err
-		}
-		if try == 1 || r.Stolen < best.Stolen {
-			best = r
-		}
-		if best.Tries = try; best.Stolen == 0 || c.Offered == 0 || try == f.tries {
-			return best, nil
-		}
+		return r, r.Stolen, c.Offered == 0, err
+	})
+	if err != nil {
+		return tailwindRound{}, err
 	}
+	r := all[best]
+	r.Tries = len(all)
+	return r, nil
 }
 
 // round runs a case once.
