@@ -242,8 +242,8 @@ func (r *roamer) wait(events []unix.EpollEvent, d time.Duration) error {
 			return err
 		}
 	}
-	if news := r.maps.news.Load(); news != nil {
-		r.owner = *r.maps.news.Swap(nil)
+	if news := r.maps.news.Swap(nil); news != nil {
+		r.owner = *news
 	}
 	return nil
 }

@@ -48,6 +48,22 @@ func fakeNode(t *testing.T, release <-chan struct{}, answer func(key string) str
 	return l.Addr().String()
 }
 
+// roam has a client ask for keys until ctx ends, who believes at first that all are at the first node.
+func roam(t *testing.T, ctx context.Context, addrs []string, clients int, keys []uint32, draw func(*roamer) uint32) roamTotal {
+	t.Helper()
+	var r *roamer
+	r, err := newRoamer(addrs, slotOwners{}, clients, keys, func() uint32 { return draw(r) }, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	total, err := r.run(ctx, 2000, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return total
+}
+
 // All keys have moved while many operations wait for the one connection to where they were.
 func TestOperationsThatWaitWhereTheirKeysWereAreSentWhereTheyAre(t *testing.T) {
 	release, now := make(chan struct{}), make(chan struct{})
@@ -58,22 +74,14 @@ func TestOperationsThatWaitWhereTheirKeysWereAreSentWhereTheyAre(t *testing.T) {
 	was := fakeNode(t, release, moved, nothing)
 	ctx, stop := context.WithCancel(t.Context())
 	drawn := 0
-	draw := func() uint32 { // The first node answers once many operations wait for it.
+	draw := func(*roamer) uint32 { // The first node answers once many operations wait for it.
 		if drawn++; drawn == 200 {
 			close(release)
 			stop()
 		}
 		return 0
 	}
-	r, err := newRoamer([]string{was, there}, slotOwners{}, 1, []uint32{7}, draw, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.close()
-	total, err := r.run(ctx, 2000, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	total := roam(t, ctx, []string{was, there}, 1, []uint32{7}, draw)
 	if len(total.trail) < 200 || total.late != 0 || len(total.errors) > 0 || total.moved == 0 {
 		t.Errorf("%d were answered, %d not, %d redirected, errors %v", len(total.trail), total.late, total.moved, total.errors)
 	}
@@ -96,9 +104,8 @@ func TestAClientThatIsRedirectedReadsTheMapAnew(t *testing.T) {
 		keys[i] = uint32(i)
 	}
 	last := record.PlaceSlots - 1 // Redirections of few keys leave it as it was.
-	var r *roamer
 	drawn := uint32(0)
-	draw := func() uint32 { // The first one again and again, and the others when the map has come.
+	draw := func(r *roamer) uint32 { // The first one again and again, and the others when the map has come.
 		if r.owner[last] == 1 {
 			drawn++
 		}
@@ -107,15 +114,7 @@ func TestAClientThatIsRedirectedReadsTheMapAnew(t *testing.T) {
 		}
 		return min(drawn, uint32(len(keys)-1))
 	}
-	r, err := newRoamer([]string{was, there}, slotOwners{}, 4, keys, draw, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.close()
-	total, err := r.run(ctx, 2000, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	total := roam(t, ctx, []string{was, there}, 4, keys, draw)
 	if len(total.trail) < len(keys) || total.late != 0 || len(total.errors) > 0 || total.moved == 0 || total.moved > 4 {
 		t.Errorf("%d were answered, %d not, %d redirected, errors %v", len(total.trail), total.late, total.moved, total.errors)
 	}
