@@ -12,8 +12,8 @@ import (
 type slotOwners = [record.PlaceSlots]uint8
 
 // roamMap reads the cluster's map anew for a client that was redirected: where one slot has moved others have, too, and to
-// learn of each by its own redirection costs a request more for all of them. Clients in use do so as well: go-redis, Jedis and
-// lettuce among them.
+// learn of each by its own redirection costs a request more for all of them. Clients in use do so as well, go-redis and
+// Jedis among them.
 type roamMap struct {
 	addrs  []string
 	ctls   []*control // to each node

@@ -12,9 +12,8 @@ import (
 const niceness = 10
 
 // modesty leaves it an eighth of a core's time: clients wait for what pulls have not brought yet, and with niceness 16 a migration
-// beside clients who leave nothing idle took five times as long as with 5. With 5 four threads of pulls had 0.6 of two cores, more than
-// clients at 80% of the load left: a queue grew for as long as they pulled, of 17 ms where it is of 8 to 12 now, and no more came
-// a second.
+// beside clients who leave nothing idle took five times as long as with 5. With 5 four threads of pulls have 0.6 of two cores by
+// their weight, more than busy clients leave: a queue of all requests grew for as long as they pulled.
 const modesty = 9
 
 // patience leaves three quarters of what the background gets to quiet goroutines.
