@@ -31,11 +31,12 @@ func (m *move) clients(steps int, life uint64) {
 			m.t.Fatal(err)
 		}
 		c := &moveClient{m: m, n: n, ss: ss, rng: rand.New(rand.NewPCG(m.seed, uint64(n))), seq: life << 32}
-		if c.find(); len(c.keys) == 0 {
-			steps = 0
-		}
+		c.find()
 		wg.Go(func() {
 			defer ss.Close()
+			if len(c.keys) == 0 {
+				return // None of the ranges has one.
+			}
 			for range steps {
 				if err := c.step(); err != nil {
 					m.t.Errorf("client %d: %v", n, err)
