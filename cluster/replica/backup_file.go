@@ -13,6 +13,7 @@ import (
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/background"
+	"github.com/ostrodb/ostro/internal/direct"
 )
 
 // A closed replica on disk is a file: the segment's bytes up to its closing seal, then a
@@ -77,37 +78,57 @@ func readFooter(f *os.File, log record.LogID, id record.SegmentID) (version uint
 // writeReplica writes a replica's file under a temporary name and syncs it. The
 // sum is checked on the way: what is stored is what was meant.
 func writeReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, bytes []byte, between func()) (tmp string, err error) {
-	f, err := fillReplica(dir, log, id, version, c, bytes, between)
-	if f == nil {
-		return "", err
-	}
-	return syncReplica(f, err)
+	return makeReplica(dir, log, id, version, c, func(f *os.File) error {
+		sum := uint32(0)
+		for at := 0; at < len(bytes); at += copyStep {
+			piece := bytes[at:min(at+copyStep, len(bytes))]
+			sum = crc32.Update(sum, castagnoli, piece)
+			if _, err := f.Write(piece); err != nil {
+				return err
+			}
+			between()
+		}
+		return matches(sum, c.Sum)
+	})
 }
 
-// fillReplica is writeReplica but for the sync, which waits for the disk: syncReplica has to follow.
-func fillReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, bytes []byte, between func()) (*os.File, error) {
-	f, err := os.CreateTemp(dir, replicaName(log, id)+"-*"+tmpSuffix)
-	if err != nil {
-		return nil, err
-	}
+// storeReplica is writeReplica past the system's cache, if that can be, for what was checked before.
+func storeReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, bytes []byte) (tmp string, err error) {
+	return makeReplica(dir, log, id, version, c, func(f *os.File) error {
+		at, err := direct.Write(f, bytes, 0)
+		for ; at < len(bytes) && err == nil; at += copyStep {
+			_, err = f.WriteAt(bytes[at:min(at+copyStep, len(bytes))], int64(at))
+		}
+		return err
+	})
+}
+
+// checkSum tells whether bytes are those that were meant.
+func checkSum(bytes []byte, want uint32, between func()) error {
 	sum := uint32(0)
-	for at := 0; at < len(bytes) && err == nil; at += copyStep {
-		piece := bytes[at:min(at+copyStep, len(bytes))]
-		sum = crc32.Update(sum, castagnoli, piece)
-		_, err = f.Write(piece)
+	for at := 0; at < len(bytes); at += copyStep {
+		sum = crc32.Update(sum, castagnoli, bytes[at:min(at+copyStep, len(bytes))])
 		between()
 	}
-	if err == nil && sum != c.Sum {
-		err = fmt.Errorf("%w: its bytes changed in memory", ErrCorrupt)
-	}
-	if err == nil {
-		_, err = f.Write(encodeFooter(log, id, version, c))
-	}
-	return f, err
+	return matches(sum, want)
 }
 
-// syncReplica ends what fillReplica began, and failed with err if that is not nil.
-func syncReplica(f *os.File, err error) (tmp string, _ error) {
+func matches(sum, want uint32) error {
+	if sum != want {
+		return fmt.Errorf("%w: its bytes changed in memory", ErrCorrupt)
+	}
+	return nil
+}
+
+// makeReplica makes a replica's file, whose first bytes write writes, under a temporary name, and syncs it.
+func makeReplica(dir string, log record.LogID, id record.SegmentID, version uint64, c Closing, write func(*os.File) error) (tmp string, err error) {
+	f, err := os.CreateTemp(dir, replicaName(log, id)+"-*"+tmpSuffix)
+	if err != nil {
+		return "", err
+	}
+	if err = write(f); err == nil {
+		_, err = f.WriteAt(encodeFooter(log, id, version, c), int64(c.End))
+	}
 	if err == nil {
 		err = syncFile(f)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
@@ -32,21 +33,20 @@ func (b *Backup) onPut(_ context.Context, c *peer.Call) (any, []byte, error) {
 	if err != nil || has {
 		return nil, nil, err
 	}
-	var file *os.File
-	var tmp string
 	inTurn(q.Patient, func(rest func()) {
-		// Its sum is checked when it is written.
 		if !q.Checked {
 			err = verifyEntries(bytes, q.Log, q.Segment, q.Closing, record.ScanOptions{Between: rest})
 		}
 		if err == nil {
-			file, err = fillReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, bytes, rest)
+			err = checkSum(bytes, q.Sum, rest)
+		}
+	})
+	var tmp string
+	background.Waiting(func() {
+		if err == nil {
+			tmp, err = storeReplica(b.dir("replicas"), q.Log, q.Segment, q.Roster.Version, q.Closing, bytes)
 		}
 		done() // To give back megabytes takes its time, too.
-	}, func() {
-		if file != nil {
-			tmp, err = syncReplica(file, err)
-		}
 	})
 	if isFull(err) {
 		b.count.refusals.Add(1)

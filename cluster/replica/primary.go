@@ -152,6 +152,7 @@ type Primary struct {
 	copier copier
 	strays strays   // under mu
 	remote sync.Map // of view.NodeID: backups that cannot map this node's memory
+	lent   loans
 
 	ctx    context.Context // ends with Close, or when replication has failed
 	cancel context.CancelFunc
@@ -214,6 +215,7 @@ func (p *Primary) Close() error {
 func (p *Primary) close() error {
 	p.cancel()
 	p.tasks.Wait()
+	p.lent.close()
 	for _, s := range *p.streams.Load() {
 		s.retire()
 	}

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/hlog"
-	"github.com/ostrodb/ostro/internal/background"
 )
 
 // Adopt copies side segments as a whole, and makes them part of the log.
@@ -33,7 +32,7 @@ func (p *Primary) Adopt(ctx context.Context, segs ...hlog.SourceSegment) error {
 }
 
 // thickenAtOnce is how many segments thickenAll copies at a time: while one is sent others are on their way to a disk.
-const thickenAtOnce = 6
+const thickenAtOnce = 3
 
 // thickenAll makes the copies of some segments, a few at a time.
 //
@@ -42,16 +41,9 @@ func (p *Primary) thickenAll(ctx context.Context, some []*closedSegment, segs []
 	errs := make([]error, len(some))
 	var all sync.WaitGroup
 	turns := make(chan struct{}, thickenAtOnce)
-	var lent loans
-	defer background.Quietly(lent.close)
-	if p.o.SharedMemory {
-		for _, c := range some {
-			lent.bytes = max(lent.bytes, int(c.End))
-		}
-	}
 	for i, c := range some {
 		at := slices.IndexFunc(segs, func(g hlog.SourceSegment) bool { return g.ID == c.id })
-		read := &loaded{p: p, c: c, lent: segs[at].Bytes, loans: &lent, patient: true}
+		read := &loaded{p: p, c: c, lent: segs[at].Bytes, patient: true}
 		turns <- struct{}{}
 		all.Go(func() {
 			errs[i] = p.thicken(ctx, c, m, read, false)

@@ -23,6 +23,9 @@ func (p *Primary) Begin(ctx context.Context, s hlog.Source) error {
 		return errors.New("replica: a primary begins once")
 	}
 	p.source = s
+	if p.o.SharedMemory {
+		p.lent.bytes = s.SegmentBytes
+	}
 	ctx, cancel := p.bound(ctx)
 	defer cancel()
 	if err := p.attach(); err != nil {

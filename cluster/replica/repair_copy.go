@@ -167,8 +167,7 @@ type loaded struct {
 
 	patient bool // nobody waits for its copies
 
-	loans *loans      // where memory for backups of this machine comes from, if they are at hand
-	loan  *loan       // where bytes are then
+	loan  *loan       // where bytes are if backups of this machine can read them there
 	doubt atomic.Bool // one of that was not answered: a backup may still read it
 }
 
@@ -199,10 +198,10 @@ func (l *loaded) load() error {
 	}
 	l.bytes = b[:c.End]
 	if l.lent != nil {
-		l.loan = l.loans.take()
+		l.loan = l.p.lent.take()
 	}
 	var sum uint32
-	inTurn(l.patient, func(rest func()) { sum, err = l.check(rest) }, func() {})
+	inTurn(l.patient, func(rest func()) { sum, err = l.check(rest) })
 	if err != nil {
 		return err
 	}
@@ -217,14 +216,12 @@ func (l *loaded) load() error {
 	return err
 }
 
-// inTurn does the work of a copy when it is its turn, and out of turn what comes last, which may wait. A copy that nobody waits
-// for has what others leave of the cores.
-func inTurn(patient bool, f func(rest func()), last func()) {
+// inTurn does the work of a copy when it is its turn. A copy that nobody waits for has what others leave of the cores.
+func inTurn(patient bool, f func(rest func())) {
 	if patient {
-		background.InTurnHumbly(f, last)
+		background.InTurnHumbly(f)
 	} else {
 		background.InTurn(f)
-		last()
 	}
 }
 
@@ -260,7 +257,7 @@ func (l *loaded) free() {
 		l.p.source.Free(l.bytes)
 	}
 	if l.loan != nil {
-		l.loans.giveBack(l.loan, l.doubt.Load())
+		l.p.lent.giveBack(l.loan, l.doubt.Load())
 	}
 	l.bytes, l.loan = nil, nil
 }

@@ -100,6 +100,12 @@ type File interface {
 // to let others go first.
 type Filler interface{ Fill(between func()) error }
 
+// Direct is a File whose first bytes can be written past the system's cache, before anybody else uses it. It tells how
+// many were: fewer than all, or none, where the system does not do it. WriteAt is for the others.
+type Direct interface {
+	WriteDirect(p []byte) (int, error)
+}
+
 // Stream is metadata being written. Nothing is visible before Commit; Close
 // without Commit aborts, and is harmless after either.
 type Stream interface {

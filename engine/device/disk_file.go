@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/direct"
 )
 
 // errClosed is what a closed file answers.
@@ -36,6 +37,7 @@ type diskFile struct {
 var (
 	_ File   = (*diskFile)(nil)
 	_ Filler = (*diskFile)(nil)
+	_ Direct = (*diskFile)(nil)
 )
 
 func (d *Disk) file(f *os.File, id record.SegmentID, path string, size int64) *diskFile {
@@ -54,14 +56,30 @@ func (f *diskFile) ReadAt(p []byte, off int64) (int, error) {
 
 // WriteAt writes inside the segment; a segment never grows.
 func (f *diskFile) WriteAt(p []byte, off int64) (int, error) {
-	if err := checkRange(f.path, off, len(p), f.Size()); err != nil {
+	if err := f.change(off, len(p)); err != nil {
 		return 0, err
 	}
-	f.mu.Lock()
-	f.fresh = false
-	f.mu.Unlock()
 	n, err := f.f.WriteAt(p, off)
 	return n, f.pass("write", err)
+}
+
+func (f *diskFile) WriteDirect(p []byte) (int, error) {
+	if err := f.change(0, len(p)); err != nil {
+		return 0, err
+	}
+	n, err := direct.Write(f.f, p, 0)
+	return n, f.pass("write", err)
+}
+
+// change tells whether n bytes may be written at off, and that they will be.
+func (f *diskFile) change(off int64, n int) error {
+	if err := checkRange(f.path, off, n, f.Size()); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fresh = false
+	return nil
 }
 
 // Fill writes the zeroes of a new segment to the page cache.

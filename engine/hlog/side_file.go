@@ -29,12 +29,7 @@ func (l *Log) fileSide(s *Segment) error {
 	if err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, err)
 	}
-	background.InTurnHumbly(func(rest func()) { err = writeInSteps(file, f.bytes[:s.End()], rest) }, func() {
-		if err == nil {
-			err = file.Sync()
-		}
-	})
-	if err != nil {
+	if err := writeWhole(file, f.bytes[:s.End()]); err != nil {
 		return fmt.Errorf("write side segment %d: %w", s.ID, errors.Join(err, file.Close(), l.opts.Device.Remove(s.ID)))
 	}
 	file.DropCache()
@@ -44,9 +39,30 @@ func (l *Log) fileSide(s *Segment) error {
 	return nil
 }
 
-// writeInSteps writes a segment's bytes to its file.
-func writeInSteps(file device.File, b []byte, rest func()) error {
-	for at := 0; at < len(b); at += background.Piece {
+// writeWhole writes a segment's bytes to its file, past the cache if that can be, and syncs it.
+func writeWhole(file device.File, b []byte) (err error) {
+	done := 0
+	if d, ok := file.(device.Direct); ok {
+		background.Waiting(func() { done, err = d.WriteDirect(b) })
+	}
+	if err == nil && len(b)-done > background.Piece {
+		background.InTurnHumbly(func(rest func()) { err = writeInSteps(file, b, done, rest) })
+		done = len(b)
+	}
+	background.Waiting(func() {
+		if err == nil {
+			err = writeInSteps(file, b, done, func() {})
+		}
+		if err == nil {
+			err = file.Sync()
+		}
+	})
+	return err
+}
+
+// writeInSteps writes b to its file, from some byte on.
+func writeInSteps(file device.File, b []byte, at int, rest func()) error {
+	for ; at < len(b); at += background.Piece {
 		if _, err := file.WriteAt(b[at:min(at+background.Piece, len(b))], int64(at)); err != nil {
 			return err
 		}

@@ -28,6 +28,9 @@ func Modest() {
 // for what may come later than their work.
 func Quietly(f func()) { apart(patience, f) }
 
+// Waiting is Quietly with the priority of quiet goroutines, for who waits for a disk more than it works.
+func Waiting(f func()) { apart(niceness, f) }
+
 // Modestly is Quietly with the priority of modest goroutines.
 func Modestly(f func()) { apart(modesty, f) }
 

@@ -28,7 +28,8 @@ func TestWhatIsDoneHumblyGoesAfterAllOthers(t *testing.T) {
 		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
 		return 20 - n
 	}
-	InTurnHumbly(func(func()) { got = look() }, func() { last = look() })
+	InTurnHumbly(func(func()) { got = look() })
+	Waiting(func() { last = look() })
 	if got < humility || last < niceness || last >= humility || humility <= max(niceness, patience, modesty) {
 		t.Errorf("niceness %d, then %d; that of others is %d, %d and %d", got, last, niceness, patience, modesty)
 	}

@@ -56,15 +56,14 @@ func InTurn(f func(rest func())) {
 }
 
 // InTurnHumbly is InTurn for work that nobody waits for: it goes on while others leave a core idle, and instead of a rest it
-// lets them go first now and then. What comes last is done out of turn, and as quiet work is: it may wait, for a disk say.
-func InTurnHumbly(f func(rest func()), last func()) {
+// lets them go first now and then.
+func InTurnHumbly(f func(rest func())) {
 	humbleTurns <- struct{}{}
+	defer func() { <-humbleTurns }()
 	apart(humility, func() {
 		var c courtesy
 		f(c.rest)
-		<-humbleTurns
 	})
-	apart(niceness, last)
 }
 
 // courtesy is that of humble work, which yields between some of its pieces. It has an end: on cores that are never idle others

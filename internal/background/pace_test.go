@@ -8,8 +8,7 @@ import (
 )
 
 func TestAFewAtATimeRunInTurn(t *testing.T) {
-	humbly := func(f func(rest func())) { InTurnHumbly(f, func() {}) }
-	for name, inTurn := range map[string]func(func(rest func())){"paced": InTurn, "humble": humbly} {
+	for name, inTurn := range map[string]func(func(rest func())){"paced": InTurn, "humble": InTurnHumbly} {
 		t.Run(name, func(t *testing.T) {
 			var running, most, ran atomic.Int32
 			var all sync.WaitGroup
@@ -41,21 +40,13 @@ func TestPacedWorkDoesNotWaitForThoseWhoAreHumble(t *testing.T) {
 			InTurnHumbly(func(func()) {
 				begun <- struct{}{}
 				<-over
-			}, func() {})
+			})
 		})
 		<-begun
 	}
 	InTurn(func(func()) {})
 	close(over)
 	all.Wait()
-}
-
-func TestWhatComesLastIsOutOfTurn(t *testing.T) {
-	InTurnHumbly(func(func()) {}, func() {
-		for range atOnce {
-			InTurnHumbly(func(func()) {}, func() {})
-		}
-	})
 }
 
 func TestCourtesyHasAnEnd(t *testing.T) {

@@ -26,6 +26,7 @@ var Rungs = []string{
 	"internal/invariant",
 	"internal/ladder",
 	"internal/background",
+	"internal/direct",
 	"internal/prefetch",
 	"internal/fence",
 	"internal/port",
