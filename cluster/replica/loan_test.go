@@ -133,3 +133,22 @@ func TestMemoryThatABackupMayStillReadIsNotUsedAgain(t *testing.T) {
 		t.Error("memory that nobody reads is not used again")
 	}
 }
+
+func TestMemoryThatNobodyNeedsIsGivenBack(t *testing.T) {
+	l := loans{bytes: 1000}
+	defer l.close()
+	a, b := l.take(), l.take()
+	l.giveBack(a, false)
+	l.expire()
+	if len(l.free) != 1 {
+		t.Errorf("%d are free while another is out, want the one that came back", len(l.free))
+	}
+	l.giveBack(b, false)
+	l.expire()
+	if len(l.free) != 0 {
+		t.Errorf("%d are kept", len(l.free))
+	}
+	if _, err := fabric.OpenShared(a.share); err == nil {
+		t.Error("what was given back can be mapped")
+	}
+}

@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -375,5 +376,33 @@ func TestOnlyANewSegmentIsFilled(t *testing.T) {
 			t.Fatalf("%s was filled, though it was written to", f.Path())
 		}
 		must(t, f.Close())
+	}
+}
+
+func TestWhatIsWrittenPastTheCacheIsInTheSegment(t *testing.T) {
+	d := openDisk(t, t.TempDir())
+	f, err := d.Create(1, segmentBytes)
+	must(t, err)
+	defer f.Close()
+	whole, err := unix.Mmap(-1, 0, segmentBytes+1, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	must(t, err)
+	defer unix.Munmap(whole)
+	b := whole[:segmentBytes-100]
+	for i := range b {
+		b[i] = byte(i>>8 ^ i)
+	}
+	n, err := f.(device.Direct).WriteDirect(b)
+	must(t, err)
+	_, err = f.WriteAt(b[n:], int64(n))
+	must(t, err)
+	must(t, f.Sync())
+	got := make([]byte, len(b))
+	_, err = f.ReadAt(got, 0)
+	must(t, err)
+	if !bytes.Equal(got, b) {
+		t.Error("the segment has other bytes")
+	}
+	if _, err := f.(device.Direct).WriteDirect(whole); err == nil {
+		t.Error("a segment took more than its size")
 	}
 }
