@@ -102,7 +102,7 @@ At the end it says of every claim whether it held.`,
 	fl := cmd.Flags()
 	fl.Var(&f.records, "records", "records of the node; half of them move")
 	fl.IntVar(&f.value, "value", 100, "bytes of a value; keys have 30")
-	fl.IntVar(&f.clients, "clients", 64, "connections to each node, each with one operation under way: with few, what waits for one of them is a queue that no server sees")
+	fl.IntVar(&f.clients, "clients", 64, "connections to each node, each with one operation under way")
 	fl.IntSliceVar(&f.loads, "loads", []int{80}, "offered loads, in percent of the most that the clients get from one node")
 	fl.Float64Var(&f.perSec, "rate", 0, "offered load in operations per second instead")
 	fl.DurationVar(&f.calm, "calm", 1500*time.Millisecond, "time without a migration before each one, and after it")
