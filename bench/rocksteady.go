@@ -34,21 +34,22 @@ const rocksteadyClaim = "half of a node's records move under load at 10x the rat
 type rocksteadyFlags struct {
 	commonFlags
 	serverFlags
-	records    count
-	value      int
-	clients    int
-	ofRedis    count
-	redisLimit time.Duration
-	loads      []int
-	perSec     float64
-	calm       time.Duration
-	rounds     int
-	tries      int
-	skewRounds int
-	skews      []string
-	modes      []string
-	redis      bool
-	alone      []int
+	records     count
+	value       int
+	clients     int
+	connections int
+	ofRedis     count
+	redisLimit  time.Duration
+	loads       []int
+	perSec      float64
+	calm        time.Duration
+	rounds      int
+	tries       int
+	skewRounds  int
+	skews       []string
+	modes       []string
+	redis       bool
+	alone       []int
 }
 
 // rocksteadyModes are ways to move, all of the same protocol.
@@ -72,7 +73,7 @@ func rocksteadyCommand() *cobra.Command {
 most that they get without falling behind. After some calm seconds half of the records moves to another node; when all
 is over there are as many calm seconds again. The next migration moves them back; and so on. In each round
 all modes take turns, under the same load. Operations are due at random moments, whatever the nodes do, and a latency counts
-from when its operation was due. The clients follow redirections as cluster clients do. Where the host of a virtual machine
+from when its operation was due. Clients follow redirections as cluster clients do. Where the host of a virtual machine
 took time of its cores meanwhile the migration is done again, and of all tries the one counts from which it took least, whatever
 its figures; errors of all count.
 
@@ -102,8 +103,9 @@ At the end it says of every claim whether it held.`,
 	fl := cmd.Flags()
 	fl.Var(&f.records, "records", "records of the node; half of them move")
 	fl.IntVar(&f.value, "value", 100, "bytes of a value; keys have 30")
-	fl.IntVar(&f.clients, "clients", 64, "connections to each node, each with one operation under way")
-	fl.IntSliceVar(&f.loads, "loads", []int{80}, "offered loads, in percent of the most that the clients get from one node")
+	fl.IntVar(&f.clients, "clients", 32, "clients whose most is what loads are a part of: each sends the next operation after the last")
+	fl.IntVar(&f.connections, "connections", 64, "connections to each node that the offered load goes over, with one operation under way on each; what is due when all are busy waits for one")
+	fl.IntSliceVar(&f.loads, "loads", []int{80}, "offered loads, in percent of the most that --clients get from one node")
 	fl.Float64Var(&f.perSec, "rate", 0, "offered load in operations per second instead")
 	fl.DurationVar(&f.calm, "calm", 1500*time.Millisecond, "time without a migration before each one, and after it")
 	fl.IntVar(&f.rounds, "rounds", 3, "migrations of each mode")
@@ -123,8 +125,8 @@ func (f rocksteadyFlags) check() error {
 	switch {
 	case f.value < workload.StampLen:
 		return fmt.Errorf("--value %d: at least %d, so that a record can be told from another", f.value, workload.StampLen)
-	case f.clients < 1 || f.rounds < 1 || f.skewRounds < 1 || f.tries < 1:
-		return errors.New("--clients, --rounds, --skew-rounds and --tries must be at least 1")
+	case f.clients < 1 || f.connections < 1 || f.rounds < 1 || f.skewRounds < 1 || f.tries < 1:
+		return errors.New("--clients, --connections, --rounds, --skew-rounds and --tries must be at least 1")
 	case f.calm <= 0 || f.redisLimit <= 0 || f.perSec < 0:
 		return errors.New("--calm and --redis-limit must be above 0, --rate not below")
 	case len(f.loads) == 0 || len(f.modes) == 0:

@@ -92,13 +92,13 @@ func (t *steadyTest) draw(skew float64) func() uint32 {
 	return t.draws[skew]
 }
 
-// client connects to all nodes, and knows who owns what by now.
-func (t *steadyTest) client(skew float64) (*roamer, error) {
+// client connects to all nodes so many times, and knows who owns what by now.
+func (t *steadyTest) client(skew float64, connections int) (*roamer, error) {
 	owner, err := ownersAt(t.s.addrs[0], t.s.addrs)
 	if err != nil {
 		return nil, err
 	}
-	return newRoamer(t.s.addrs, owner, t.f.clients, t.mine.ids, t.draw(skew), t.f.value)
+	return newRoamer(t.s.addrs, owner, connections, t.mine.ids, t.draw(skew), t.f.value)
 }
 
 // findMost is how many operations a second all clients of the first node get without falling behind: as many as they get when
@@ -123,9 +123,13 @@ func (t *steadyTest) findMost(ctx context.Context) (float64, error) {
 	return most, nil
 }
 
-// offer puts a load on the first node for a while; 0 is as much as possible.
+// offer puts a load on the first node for a while; 0 is as much as its clients get.
 func (t *steadyTest) offer(ctx context.Context, perSecond float64, long time.Duration) (roamTotal, error) {
-	r, err := t.client(usualSkew)
+	connections := t.f.connections
+	if perSecond == 0 {
+		connections = t.f.clients
+	}
+	r, err := t.client(usualSkew, connections)
 	if err != nil {
 		return roamTotal{}, err
 	}
@@ -176,7 +180,7 @@ const tolerated = 20 * time.Millisecond
 // round is one migration with the calm before and after it.
 func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, error) {
 	r := steadyRound{System: t.s.name, Mode: c.mode, Skew: c.skew, Load: c.load, Offered: t.offered(c)}
-	l, err := t.client(c.skew)
+	l, err := t.client(c.skew, t.f.connections)
 	if err != nil {
 		return r, err
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
@@ -74,8 +75,8 @@ func needsMachines(how string) bool { return severances[how] != nil }
 func (b blow) fault() Fault {
 	return Fault{b.String(), func(g *game) error {
 		defer g.release()
-		source, target := g.sides()
-		if err := g.haltMove(b.step, source, target); err != nil {
+		source, target, err := g.haltSome(b.step)
+		if err != nil {
 			return err
 		}
 		hit, err := b.prepare(g, source, target)
@@ -133,6 +134,26 @@ func (g *game) victims(side string, source, target *harness.Node) ([]*harness.No
 // cancelledAt are steps at which a migration is taken back, for those of the way back.
 var cancelledAt = []migrate.Step{migrate.Yielded, migrate.Pulling, migrate.Pulled, migrate.Adopted}
 
+// errLeaseEnded says that a node of a migration was taken for dead before anything was done to it.
+var errLeaseEnded = errors.New("a node's lease has ended by itself")
+
+// haltSome has some migration halt at a step. Leases are short, and where the host of a virtual machine takes most of its cores
+// for a while one ends by itself, and with it the migration, as it should: then another one is begun.
+func (g *game) haltSome(step migrate.Step) (source, target *harness.Node, err error) {
+	for range 3 {
+		source, target = g.sides()
+		if err = g.haltMove(step, source, target); !errors.Is(err, errLeaseEnded) {
+			break
+		}
+		g.say("%v; another migration is begun", err)
+		g.release()
+		if _, err := g.movesEnd(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return source, target, err
+}
+
 // haltMove moves half of what a node owns, or moves it back half-way, until that halts at a step.
 func (g *game) haltMove(step migrate.Step, source, target *harness.Node) error {
 	early := cancelledAt[g.rng.IntN(len(cancelledAt))]
@@ -172,7 +193,8 @@ func (g *game) haltAt(step migrate.Step) error {
 
 // reached waits until a migration halts at a step.
 func (g *game) reached(step migrate.Step, id uint64) error {
-	return harness.Eventually(fmt.Sprintf("migration %d comes to %s", id, step), func() error {
+	var ended error
+	err := harness.Eventually(fmt.Sprintf("migration %d comes to %s", id, step), func() error {
 		if _, err := os.Stat(migrate.Halts{Dir: g.halts}.Reached(step)); err == nil {
 			return nil
 		}
@@ -181,10 +203,15 @@ func (g *game) reached(step migrate.Step, id uint64) error {
 			return nil // Its end may be seen before it can halt.
 		}
 		if err == nil {
+			if m := s.Migrations[id]; m.Stage == meta.Failed && strings.HasSuffix(m.Why, "is not alive") {
+				ended = fmt.Errorf("migration %d does not come to %s: %w: %s", id, step, errLeaseEnded, m.Why)
+				return nil
+			}
 			err = fmt.Errorf("it is %+v, %+v", s.Migrations[id], s.Moves[id])
 		}
 		return cmp.Or(g.cluster.Crashed(), err)
 	})
+	return cmp.Or(err, ended)
 }
 
 // release lets everybody go on who halts.
