@@ -29,7 +29,8 @@ func Write(f *os.File, b []byte, off int64) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return n, errors.Join(raw.Control(func(fd uintptr) { n, err = write(int(fd), b, off) }), err)
+	closed := raw.Control(func(fd uintptr) { n, err = write(int(fd), b, off) })
+	return n, errors.Join(closed, err)
 }
 
 func write(fd int, b []byte, off int64) (n int, err error) {
