@@ -110,10 +110,10 @@ func (o origin) Sample(ctx context.Context, id migrate.ID, target view.NodeID, b
 	return nil
 }
 
-// Sampled are the keys that were noted.
-func (o origin) Sampled(id migrate.ID) []store.ArrivingKey {
+// Sampled are the keys that were noted for a migration to a target.
+func (o origin) Sampled(id migrate.ID, target view.NodeID) []store.ArrivingKey {
 	l, err := o.opened()
-	if err != nil {
+	if err != nil || l.gives(l.cache.Snapshot().Migrations[id], id, target) != nil {
 		return nil
 	}
 	return l.yields.kept(id)

@@ -87,11 +87,7 @@ func (s *Source) changes(ctx context.Context, c *peer.Call) (any, []byte, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	shelf, err := s.origin.Shelf()
-	if err != nil {
-		return nil, nil, err
-	}
-	leave, err := shelf.enterFor(c)
+	shelf, leave, err := s.shelfFor(c)
 	if err != nil {
 		return nil, nil, err
 	}

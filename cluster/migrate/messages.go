@@ -34,6 +34,8 @@ type transfer struct {
 	Segment record.SegmentID `json:"segment"`
 	// Counted says that the target knows how much there is: clients wait while the source estimates.
 	Counted bool `json:"counted,omitempty"`
+	// Ahead says that the target knows what to do with what comes before the source has yielded.
+	Ahead bool `json:"ahead,omitempty"`
 }
 
 // sampled is the first part of the answer to methodSample; the end comes when the sample was taken.
@@ -44,8 +46,11 @@ type sampled struct {
 }
 
 // yielded is the end of the answer: the source does not serve the ranges any more, and what it acknowledged
-// of them is in all copies of its log. The parts before it are the results of operations, as entries.
+// of them is in all copies of its log. The parts before it are entries: results of operations, and records that clients use.
 type yielded struct {
+	// Ahead is set in parts that were sent before the source had yielded, and Outdated in the end: what of them does not count.
+	Ahead    bool     `json:"ahead,omitempty"`
+	Outdated []extent `json:"outdated,omitempty"`
 	// Ceiling is no lower than any version of the ranges at the source.
 	Ceiling uint64 `json:"ceiling"`
 	// Bytes estimates how much there is to pull.

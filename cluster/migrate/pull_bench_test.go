@@ -104,9 +104,9 @@ func (g given) Given(context.Context, ID, view.NodeID) (meta.Migration, error) {
 func (g given) Sample(context.Context, ID, view.NodeID, func(view.Ranges) error) error {
 	return nil
 }
-func (g given) Sampled(ID) []store.ArrivingKey     { return nil }
-func (g given) Returned(context.Context, ID) error { return nil }
-func (g given) Shelf() (*Shelf, error)             { return g.shelf, nil }
+func (g given) Sampled(ID, view.NodeID) []store.ArrivingKey { return nil }
+func (g given) Returned(context.Context, ID) error          { return nil }
+func (g given) Shelf() (*Shelf, error)                      { return g.shelf, nil }
 
 // pullsBetween is a migration of everything from a store to an empty one that has just been opened.
 func pullsBetween(b testing.TB, source *store.Store, bytes, partitions int) *pulls {

@@ -252,6 +252,11 @@ const (
 	sampleEntry = 16 << 10
 )
 
+// goesAlong tells whether an entry goes with a yielding, after so many bytes of others.
+func goesAlong(entry []byte, after int) bool {
+	return len(entry) <= sampleEntry && after+len(entry) <= sampleBytes
+}
+
 // sendKeys sends the entries of keys in parts. Those that are large or not in memory are left out: operations wait meanwhile,
 // and would wait for them, or for a disk.
 func (s *Shelf) sendKeys(list []store.ArrivingKey, send func(part []byte) error) error {
@@ -266,7 +271,7 @@ func (s *Shelf) sendKeys(list []store.ArrivingKey, send func(part []byte) error)
 	var part []byte
 	taken := 0
 	take := func(entry []byte) {
-		if len(entry) <= sampleEntry && taken+len(entry) <= sampleBytes {
+		if goesAlong(entry, taken) {
 			part, taken = append(part, entry...), taken+len(entry)
 		}
 	}

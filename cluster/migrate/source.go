@@ -20,7 +20,7 @@ type Origin interface {
 	// Sample notes for a moment which keys of a migration clients use; Sampled are those. It calls begun with
 	// its ranges at first.
 	Sample(ctx context.Context, id ID, target view.NodeID, begun func(view.Ranges) error) error
-	Sampled(id ID) []store.ArrivingKey
+	Sampled(id ID, target view.NodeID) []store.ArrivingKey
 	// Given returns a migration whose ranges this node has yielded, or whose target copies them.
 	Given(ctx context.Context, id ID, target view.NodeID) (meta.Migration, error)
 	// Returned waits until the node knows that a migration from it was undone.
@@ -66,6 +66,11 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err := c.Bind(&ask); err != nil {
 		return nil, nil, err
 	}
+	keys := s.origin.Sampled(ask.ID, c.From)
+	before, sent, err := s.ahead(c, &ask, keys)
+	if err != nil {
+		return nil, nil, err
+	}
 	m, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
 	if errors.Is(err, meta.ErrNotYet) {
 		return nil, nil, fmt.Errorf("%w: %w", errNotYet, err)
@@ -73,26 +78,52 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
-	shelf, err := s.origin.Shelf()
-	if err != nil {
-		return nil, nil, err
-	}
-	leave, err := shelf.enterFor(c)
+	shelf, leave, err := s.shelfFor(c)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer leave()
+	if ask.Ahead && shelf != before {
+		return nil, nil, errShelfClosed // What was sent ahead is another log's.
+	}
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
 		return nil, nil, err
 	}
-	if err := shelf.sendKeys(s.origin.Sampled(m.ID), func(part []byte) error { return c.Send(yielded{}, part) }); err != nil {
+	y := yielded{Ceiling: shelf.store.Ceiling()}
+	if ask.Ahead {
+		if y.Outdated, keys, err = shelf.outdated(&sent); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := shelf.sendKeys(keys, func(part []byte) error { return c.Send(yielded{}, part) }); err != nil {
 		return nil, nil, err
 	}
-	y := yielded{Ceiling: shelf.store.Ceiling()}
 	if !ask.Counted {
 		y.Bytes = shelf.bytesOf(m.Ranges)
 	}
 	return y, nil, nil
+}
+
+// ahead sends keys before the source yields, if the target takes them so, and says from which shelf.
+func (s *Source) ahead(c *peer.Call, ask *transfer, keys []store.ArrivingKey) (*Shelf, ahead, error) {
+	if !ask.Ahead {
+		return nil, ahead{}, nil
+	}
+	shelf, leave, err := s.shelfFor(c)
+	if err != nil {
+		return nil, ahead{}, err
+	}
+	defer leave()
+	sent, err := shelf.sendAhead(keys, func(part []byte) error { return c.Send(yielded{Ahead: true}, part) })
+	return shelf, sent, err
+}
+
+// shelfFor enters the shelf for a call that is answered in parts.
+func (s *Source) shelfFor(c *peer.Call) (shelf *Shelf, leave func(), err error) {
+	if shelf, err = s.origin.Shelf(); err == nil {
+		leave, err = shelf.enterFor(c)
+	}
+	return shelf, leave, err
 }
 
 // sample notes what clients use. It goes with what is yielded: what it is now may be another thing by then.
@@ -102,11 +133,7 @@ func (s *Source) sample(ctx context.Context, c *peer.Call) (any, []byte, error) 
 		return nil, nil, err
 	}
 	return sampled{}, nil, s.origin.Sample(ctx, ask.ID, c.From, func(ranges view.Ranges) error {
-		shelf, err := s.origin.Shelf()
-		if err != nil {
-			return err
-		}
-		leave, err := shelf.enterFor(c)
+		shelf, leave, err := s.shelfFor(c)
 		if err != nil {
 			return err
 		}

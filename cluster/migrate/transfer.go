@@ -116,21 +116,29 @@ func (m *move) dropLines() {
 // yielded before.
 func (m *move) ask(ctx context.Context) (yielded, error) {
 	from, segment := m.o.Store.Position()
-	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0})
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0, Ahead: true})
 	if err != nil {
 		return yielded{}, err
 	}
 	defer s.Close()
 	s.Stall(silent)
 	m.first = m.first[:0]
+	var early []byte
 	for {
 		var y yielded
 		bulk, last, err := s.Next(&y)
 		if err != nil {
 			return y, err
 		}
-		m.first = append(m.first, bulk...)
+		if y.Ahead {
+			early = append(early, bulk...)
+		} else {
+			m.first = append(m.first, bulk...)
+		}
 		if last {
+			if m.first, err = appendValid(m.first, early, y.Outdated); err != nil {
+				return y, err
+			}
 			return y, m.halt(ctx, AfterTransfer)
 		}
 	}

@@ -1,0 +1,137 @@
+package migrate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
+)
+
+// busy is a source whose clients write until it yields.
+type busy struct {
+	given
+	keys []store.ArrivingKey
+	stop func()
+}
+
+func (b busy) Sampled(ID, view.NodeID) []store.ArrivingKey { return b.keys }
+func (b busy) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, error) {
+	b.stop()
+	return b.m, nil
+}
+
+// Values of one length are written in place, and whoever copies them meanwhile has half of one and half of another.
+func TestWhatWasSentAheadIsWhatTheSourceHadWhenItYielded(t *testing.T) {
+	const keys, rounds = 600, 20
+	st := newStore(t)
+	ss := session(t, st)
+	names := make([][]byte, keys)
+	var list []store.ArrivingKey
+	for i := range names {
+		names[i] = fmt.Appendf(nil, "key %d", i)
+		k := ss.Key(0, names[i])
+		list = append(list, store.ArrivingKey{Place: k.Place, Table: k.Table, Bytes: names[i]})
+	}
+	touch := func(ss *store.Session, name []byte, n int) {
+		inRounds(t, ss, func() store.Status {
+			k := ss.Key(0, name)
+			if n%7 != 0 {
+				return ss.Put(&k, store.Write{Value: bytes.Repeat([]byte{byte(n)}, 400)}, nil)
+			}
+			if s := ss.Delete(&k, nil); s != store.NotFound {
+				return s
+			}
+			return store.OK
+		})
+	}
+	for i, name := range names {
+		touch(ss, name, i)
+	}
+	for round := range rounds {
+		over := make(chan struct{})
+		var writers sync.WaitGroup
+		for w := range 2 {
+			ss, rng := session(t, st), rand.New(rand.NewPCG(uint64(round), uint64(w)))
+			writers.Go(func() {
+				for {
+					select {
+					case <-over:
+						return
+					default:
+						touch(ss, names[rng.IntN(keys)], rng.IntN(256))
+					}
+				}
+			})
+		}
+		stop := sync.OnceFunc(func() { close(over); writers.Wait() })
+		m := moveApart(t, st, func(s *Source, to *peer.Server) {
+			NewSource(busy{s.origin.(given), list, stop}).Handle(to)
+		}, (*peer.Server).ServeConn)
+		_, err := m.ask(t.Context())
+		stop()
+		check(t, err)
+		came := map[string][]byte{}
+		for b := m.first; len(b) > 0; b = b[record.PtrOf(b).Length():] {
+			p := record.PtrOf(b)
+			if came[string(p.Key())] != nil {
+				t.Fatalf("round %d: %s came twice", round, p.Key())
+			}
+			came[string(p.Key())] = bytes.Clone(p.Value())
+		}
+		for _, name := range names {
+			var has []byte
+			inRounds(t, ss, func() store.Status {
+				k := ss.Key(0, name)
+				v, s := ss.Get(&k)
+				if s == store.NotFound {
+					return store.OK
+				}
+				has = bytes.Clone(v.Value)
+				return s
+			})
+			// One that was made a moment before the source yielded comes when it is asked for.
+			if got, ok := came[string(name)]; ok && !bytes.Equal(got, has) {
+				t.Fatalf("round %d: of %s came %.8x… (%d bytes), the source has %.8x… (%d bytes)", round, name, got, len(got), has, len(has))
+			}
+		}
+		if len(came) < keys/2 {
+			t.Errorf("round %d: %d of %d keys came", round, len(came), keys)
+		}
+	}
+}
+
+func TestOfWhatWasSentAheadWhatIsOutdatedIsLeftOut(t *testing.T) {
+	sent := []byte("aabbbccccd")
+	for _, c := range []struct {
+		outdated []extent
+		want     string
+	}{
+		{nil, "xaabbbccccd"},
+		{[]extent{{0, 2}, {5, 4}}, "xbbbd"},
+		{[]extent{{0, 2}, {2, 3}, {5, 4}, {9, 1}}, "x"},
+		{[]extent{{9, 2}}, ""},
+		{[]extent{{2, 3}, {0, 2}}, ""},
+		{[]extent{{2, 3}, {4, 1}}, ""},
+		{[]extent{{11, 0}}, ""},
+		{[]extent{{1 << 31, 1 << 31}, {1<<32 - 1, 1<<32 - 1}}, ""},
+	} {
+		got, err := appendValid([]byte("x"), slices.Clone(sent), c.outdated)
+		if c.want == "" {
+			if !errors.Is(err, peer.ErrMalformed) {
+				t.Errorf("%v: %q, %v; want a refusal", c.outdated, got, err)
+			}
+		} else if err != nil || string(got) != c.want {
+			t.Errorf("%v: %q, %v; want %q", c.outdated, got, err, c.want)
+		}
+	}
+}
