@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/ostrodb/ostro/cluster/peer"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -45,7 +46,7 @@ func (s *Shelf) sendAhead(list []store.ArrivingKey, send func(part []byte) error
 			}
 			sent.keys, sent.versions = append(sent.keys, some[i]), append(sent.versions, version)
 			sent.entries = append(sent.entries, extent{uint32(taken), uint32(len(entry))})
-			p.add(entry)
+			p.addDraft(entry, version)
 			taken += len(entry)
 		})
 		r.ss.End()
@@ -54,6 +55,14 @@ func (s *Shelf) sendAhead(list []store.ArrivingKey, send func(part []byte) error
 		}
 	}
 	return sent, p.flush()
+}
+
+// addDraft adds an entry as it was when it had a version: a transaction that changes nothing may have locked it since.
+func (p *parts) addDraft(entry []byte, version uint64) {
+	at := len(p.part)
+	if p.add(entry); len(entry) > 0 {
+		record.PtrOf(p.part[at:]).SetVersion(version)
+	}
 }
 
 // outdated is what of it is not as it was, now that nobody writes it.

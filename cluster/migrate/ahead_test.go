@@ -73,6 +73,23 @@ func TestWhatWasSentAheadIsWhatTheSourceHadWhenItYielded(t *testing.T) {
 				}
 			})
 		}
+		ss, rng := session(t, st), rand.New(rand.NewPCG(uint64(round), 2))
+		writers.Go(func() { // A transaction locks records, and leaves them as they are.
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				inRounds(t, ss, func() store.Status {
+					s := ss.Lock([]store.Key{ss.Key(0, names[rng.IntN(keys)])})
+					if s == store.OK {
+						ss.Abort()
+					}
+					return s
+				})
+			}
+		})
 		stop := sync.OnceFunc(func() { close(over); writers.Wait() })
 		m := moveApart(t, st, func(s *Source, to *peer.Server) {
 			NewSource(busy{s.origin.(given), list, stop}).Handle(to)
@@ -85,6 +102,9 @@ func TestWhatWasSentAheadIsWhatTheSourceHadWhenItYielded(t *testing.T) {
 			p := record.PtrOf(b)
 			if came[string(p.Key())] != nil {
 				t.Fatalf("round %d: %s came twice", round, p.Key())
+			}
+			if p.Version()&record.VersionLock != 0 {
+				t.Fatalf("round %d: %s came locked", round, p.Key())
 			}
 			came[string(p.Key())] = bytes.Clone(p.Value())
 		}
@@ -133,5 +153,19 @@ func TestOfWhatWasSentAheadWhatIsOutdatedIsLeftOut(t *testing.T) {
 		} else if err != nil || string(got) != c.want {
 			t.Errorf("%v: %q, %v; want %q", c.outdated, got, err, c.want)
 		}
+	}
+}
+
+// A record that somebody locks while it is copied, and leaves as it is, is not outdated. A target that took it as it was could never write it.
+func TestADraftHasTheVersionThatItHadBefore(t *testing.T) {
+	entry := make([]byte, record.Size(3, 5, false))
+	record.Encode(entry, &record.Header{Type: record.TypePut, Version: 7}, []byte("key"), []byte("value"), true)
+	record.PtrOf(entry).LockVersion(7)
+	var p parts
+	p.add(entry)
+	p.addDraft(entry, 7)
+	p.addDraft(nil, record.VersionLock)
+	if got := record.PtrOf(p.part[len(entry):]).Version(); got != 7 || len(p.part) != 2*len(entry) {
+		t.Errorf("%d bytes, version %x, want %d and 7", len(p.part), got, 2*len(entry))
 	}
 }

@@ -55,6 +55,7 @@ type move struct {
 	warned   time.Time // when it was last told that this stage fails
 	returns  string    // why, if nobody cancelled it
 	yielded  yielded
+	hasAsked bool               // the source was asked to yield
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
 	prepared func()             // to be called when what was made ready is not needed any more; nil if nothing was

@@ -116,7 +116,8 @@ func (m *move) dropLines() {
 // yielded before.
 func (m *move) ask(ctx context.Context) (yielded, error) {
 	from, segment := m.o.Store.Position()
-	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0, Ahead: true})
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0, Ahead: !m.hasAsked})
+	m.hasAsked = true // A source that refuses is asked twenty times a second, and need not send so much each time.
 	if err != nil {
 		return yielded{}, err
 	}
