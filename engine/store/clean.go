@@ -140,13 +140,16 @@ func (st *Store) complain(what string, err error, segs ...*hlog.Segment) {
 }
 
 // clean relocates what is alive in closed segments and drops them.
-func (st *Store) clean(segs ...*hlog.Segment) error {
+func (st *Store) clean(segs ...*hlog.Segment) error { return st.cleanWith(runtime.Gosched, segs...) }
+
+// cleanWith is clean; it rests between some entries and the next.
+func (st *Store) cleanWith(rest func(), segs ...*hlog.Segment) error {
 	if st.opts.Replicator != nil {
-		return st.condemn(segs...) // Nobody waits for copies here.
+		return st.condemnWith(rest, segs...) // Nobody waits for copies here.
 	}
 	st.cleaning.Lock()
 	defer st.cleaning.Unlock()
-	all, err := st.relocate(segs)
+	all, err := st.relocate(rest, segs)
 	if err != nil {
 		return err
 	}
@@ -155,7 +158,7 @@ func (st *Store) clean(segs ...*hlog.Segment) error {
 
 // relocate copies what is alive in closed segments that are not condemned yet.
 // If it fails, those that were done are cleaned again some day.
-func (st *Store) relocate(segs []*hlog.Segment) ([]cleaning, error) {
+func (st *Store) relocate(rest func(), segs []*hlog.Segment) ([]cleaning, error) {
 	all := make([]cleaning, 0, len(segs))
 	for _, s := range segs {
 		if _, done := st.condemned[s]; done {
@@ -163,7 +166,7 @@ func (st *Store) relocate(segs []*hlog.Segment) ([]cleaning, error) {
 		}
 		st.freeze(s)
 		c := cleaning{st: st, ss: st.keeper, seg: s}
-		if err := c.relocateAll(); err != nil {
+		if err := c.relocateAll(rest); err != nil {
 			return nil, err
 		}
 		all = append(all, c)
@@ -198,7 +201,7 @@ type cleaning struct {
 }
 
 // relocateAll goes through the whole segment.
-func (c *cleaning) relocateAll() error {
+func (c *cleaning) relocateAll(rest func()) error {
 	log := c.st.log
 	if !log.InMemory(c.seg) {
 		b, err := log.Load(c.seg)
@@ -215,7 +218,7 @@ func (c *cleaning) relocateAll() error {
 			return err
 		}
 		off = next
-		runtime.Gosched()
+		rest()
 	}
 	c.cold = nil // A cleaning may wait for its end, with many others.
 	return nil

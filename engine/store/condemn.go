@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -31,12 +32,17 @@ const buryRest = 1000 // ms
 
 // condemn relocates what is alive in closed segments and frees their memory.
 func (st *Store) condemn(segs ...*hlog.Segment) error {
+	return st.condemnWith(runtime.Gosched, segs...)
+}
+
+// condemnWith is condemn; it rests between some entries and the next.
+func (st *Store) condemnWith(rest func(), segs ...*hlog.Segment) error {
 	if !st.opts.logged() {
-		return st.clean(segs...)
+		return st.cleanWith(rest, segs...)
 	}
 	st.cleaning.Lock()
 	defer st.cleaning.Unlock()
-	all, err := st.relocate(segs)
+	all, err := st.relocate(rest, segs)
 	if err != nil {
 		return err
 	}

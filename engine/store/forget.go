@@ -2,6 +2,7 @@ package store
 
 import (
 	"encoding/binary"
+	"runtime"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -66,7 +67,7 @@ func (st *Store) forget(s *hlog.Segment) error {
 	defer st.cleaning.Unlock()
 	st.freeze(s)
 	c := cleaning{st: st, ss: st.keeper, seg: s, forget: true}
-	if err := c.relocateAll(); err != nil {
+	if err := c.relocateAll(runtime.Gosched); err != nil {
 		return err
 	}
 	if st.opts.Replicator != nil {

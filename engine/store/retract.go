@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/ostrodb/ostro/engine/index"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/internal/background"
 )
 
@@ -37,8 +38,11 @@ func (st *Store) Retract(ctx context.Context, ranges []Range) error {
 }
 
 func (ss *Session) retract(ctx context.Context, r Range) error {
-	for cursor, wide := uint64(0), r.slots(); ; {
-		var entries []index.Probe
+	wide := r.slots()
+	out := retracting{ss: ss, r: r, whole: r == wide}
+	var entries []index.Probe
+	for cursor := uint64(0); ; {
+		entries = entries[:0]
 		st := OK
 		ss.Begin()
 		next := ss.ix.StepRange(wide.First, wide.Last, cursor, sweepBuckets, func(pr *index.Probe) bool {
@@ -53,7 +57,7 @@ func (ss *Session) retract(ctx context.Context, r Range) error {
 			}
 		}
 		for i := range entries {
-			if one := ss.retractEntry(r, &entries[i]); one != OK && st != Cold {
+			if one := out.take(&entries[i]); one != OK && st != Cold {
 				st = one
 			}
 		}
@@ -65,6 +69,8 @@ func (ss *Session) retract(ctx context.Context, r Range) error {
 			}
 		case st == OK:
 			cursor = next
+		default:
+			runtime.Gosched() // Whoever is at an entry has it for a moment.
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -72,14 +78,20 @@ func (ss *Session) retract(ctx context.Context, r Range) error {
 		if st == OK && next == 0 {
 			return nil
 		}
-		runtime.Gosched()
 	}
 }
 
-// retractEntry takes an entry out of the index if it belongs to r. Conflict asks for another
-// look.
-func (ss *Session) retractEntry(r Range, pr *index.Probe) Status {
-	a := pr.Address()
+// retracting takes entries of a range out of the index.
+type retracting struct {
+	ss    *Session
+	r     Range
+	whole bool // it has all of its slots
+	last  lastTable
+}
+
+// take takes an entry out of the index if it belongs to the range. Conflict asks for another look.
+func (out *retracting) take(pr *index.Probe) Status {
+	ss, a := out.ss, pr.Address()
 	if a == 0 {
 		return OK
 	}
@@ -88,16 +100,25 @@ func (ss *Session) retractEntry(r Range, pr *index.Probe) Status {
 		ss.want(a)
 		return Cold
 	}
-	place, ok := PlaceOfEntry(p)
-	if !ok || !r.has(place) {
+	if !out.has(p) {
 		return OK
 	}
 	if !ss.ix.Remove(pr) {
 		return Conflict
 	}
 	ss.head.Died(a, uint32(p.Length()))
-	if t := ss.tables.byID(p.Table()); t != nil && p.Table() != chunkTable {
+	if t := out.last.find(ss.tables, p.Table()); t != nil && p.Table() != chunkTable {
 		t.count(ss.n, worth{}.minus(worthOf(p)))
 	}
 	return OK
+}
+
+// has tells whether an entry that is indexed in one of the range's slots belongs to it. A record is indexed at its place, of which the index
+// knows the slot.
+func (out *retracting) has(p record.Ptr) bool {
+	if out.whole && p.Type() == record.TypePut && p.Table() != chunkTable {
+		return true
+	}
+	place, ok := PlaceOfEntry(p)
+	return ok && out.r.has(place)
 }

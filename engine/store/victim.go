@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"time"
 
@@ -11,21 +12,36 @@ import (
 )
 
 // tidy cleans while much of the log is garbage and memory is not short. Nobody
-// waits for it, so it rests for twice as long as it works.
+// waits for it, so it rests for twice as long as it works: between some entries and the next, for a whole
+// segment would have a core for ten milliseconds and more, and those who serve would wait.
 func (st *Store) tidy(ctx context.Context) {
 	for ctx.Err() == nil && !st.pressed() && st.garbage() > tidyGarbage {
-		began := time.Now()
+		began, pace := time.Now(), background.Pace{Idle: tidyIdle}
 		s := st.victim(tidyVictim, func(s *hlog.Segment) bool { return !st.sender.waits(s) })
 		if s == nil {
 			return
 		}
-		if err := st.clean(s); err != nil {
+		if err := st.cleanWith(func() { st.restUnlessPressed(&pace) }, s); err != nil {
 			st.complain("cleaning failed", err, s)
 			return
 		}
 		st.epoch.Drain()
-		background.Pause(ctx, min(2*time.Since(began), 100*time.Millisecond))
+		worked := time.Since(began) - pace.Rested
+		background.Pause(ctx, min(tidyIdle*worked-pace.Rested, 100*time.Millisecond))
 	}
+}
+
+// tidyIdle is how many times as long as it works tidy rests.
+const tidyIdle = 2
+
+// restUnlessPressed rests, unless somebody waits for memory by now.
+func (st *Store) restUnlessPressed(p *background.Pace) {
+	if st.pressed() {
+		p.Skip()
+		runtime.Gosched()
+		return
+	}
+	p.Rest()
 }
 
 // garbage is the dead or unused share of the closed log.

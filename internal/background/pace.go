@@ -1,6 +1,7 @@
 package background
 
 import (
+	"cmp"
 	"runtime"
 	"time"
 )
@@ -12,13 +13,20 @@ import (
 // processor of the Go scheduler, and perhaps a lock of it: those who serve would wait for the least of all.
 //
 // The zero value is ready. It belongs to one goroutine.
-type Pace struct{ since time.Time }
+type Pace struct {
+	// Idle is how many times as long as it worked it rests, if that is not half as long.
+	Idle float64
+	// Rested is how long it has rested so far.
+	Rested time.Duration
+
+	since time.Time
+}
 
 const (
 	// stint is how long work goes on before it rests. To rest after less would cost more than it gives.
 	stint = 50 * time.Microsecond
-	// restShare is how many times as long as a rest the work before it took.
-	restShare = 2
+	// usualIdle is how many times as long as the work a rest is.
+	usualIdle = 0.5
 	// longest bounds a rest: work that waited for something else need not pay for it.
 	longest = 2 * time.Millisecond
 )
@@ -34,9 +42,14 @@ func (p *Pace) Rest() {
 	if worked < stint {
 		return
 	}
-	nap(min(worked/restShare, longest))
+	idle := cmp.Or(p.Idle, usualIdle)
+	nap(min(time.Duration(idle*float64(worked)), longest))
 	p.since = time.Now()
+	p.Rested += p.since.Sub(now)
 }
+
+// Skip is Rest without a rest, for who is waited for.
+func (p *Pace) Skip() { p.since = time.Now() }
 
 // turns and humbleTurns have one of each f that runs in turn. Who is humble may take long, and nobody else waits for that.
 var (

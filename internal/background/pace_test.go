@@ -80,3 +80,18 @@ func TestWhatHasNotWorkedForLongDoesNotRest(t *testing.T) {
 		t.Error("it did not rest")
 	}
 }
+
+func TestWorkRestsForAsLongAsItIsToldTo(t *testing.T) {
+	half, twice := Pace{}, Pace{Idle: 2}
+	for _, p := range []*Pace{&half, &twice} {
+		p.since = time.Now().Add(-500 * time.Microsecond)
+		p.Rest()
+	}
+	if half.Rested < 200*time.Microsecond || twice.Rested < 900*time.Microsecond {
+		t.Errorf("after half a millisecond it rested for %v and %v, want a quarter and one", half.Rested, twice.Rested)
+	}
+	twice.since = time.Time{}
+	if twice.Skip(); twice.since.IsZero() {
+		t.Error("what was before a rest that it skipped counts for the next")
+	}
+}
