@@ -17,11 +17,11 @@ var redisNames = map[string]string{
 	"max-clients":      "maxclients",
 }
 
-// Near returns the candidate that name was probably meant to be, or nothing.
+// Near returns the candidate that name was probably meant to be, or nothing: of the longer one a third may be wrong.
 func Near(name string, candidates []string) string {
-	best, bestDistance := "", max(2, len(name)/3)+1
+	best, bestDistance := "", len(name)
 	for _, c := range candidates {
-		if d := distance(name, c); d < bestDistance {
+		if d := distance(name, c); d < bestDistance && 3*d <= max(len(name), len(c)) {
 			best, bestDistance = c, d
 		}
 	}
