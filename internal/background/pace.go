@@ -42,10 +42,14 @@ func (p *Pace) Rest() {
 	if worked < stint {
 		return
 	}
-	idle := cmp.Or(p.Idle, usualIdle)
-	nap(min(time.Duration(idle*float64(worked)), longest))
+	nap(p.after(worked))
 	p.since = time.Now()
 	p.Rested += p.since.Sub(now)
+}
+
+// after is how long a rest is after some work.
+func (p *Pace) after(worked time.Duration) time.Duration {
+	return min(time.Duration(cmp.Or(p.Idle, usualIdle)*float64(worked)), longest)
 }
 
 // Skip is Rest without a rest, for who is waited for.

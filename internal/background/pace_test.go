@@ -83,12 +83,19 @@ func TestWhatHasNotWorkedForLongDoesNotRest(t *testing.T) {
 
 func TestWorkRestsForAsLongAsItIsToldTo(t *testing.T) {
 	half, twice := Pace{}, Pace{Idle: 2}
-	for _, p := range []*Pace{&half, &twice} {
-		p.since = time.Now().Add(-500 * time.Microsecond)
-		p.Rest()
+	const worked = 500 * time.Microsecond
+	if got := half.after(worked); got != worked/2 {
+		t.Errorf("after half a millisecond it rests for %v, want half of that", got)
 	}
-	if half.Rested < 200*time.Microsecond || twice.Rested < 900*time.Microsecond {
-		t.Errorf("after half a millisecond it rested for %v and %v, want a quarter and one", half.Rested, twice.Rested)
+	if got := twice.after(worked); got != 2*worked {
+		t.Errorf("after half a millisecond it rests for %v, want twice that", got)
+	}
+	if got := twice.after(time.Minute); got != longest {
+		t.Errorf("after a minute it rests for %v", got)
+	}
+	half.since = time.Now().Add(-worked)
+	if half.Rest(); half.Rested <= 0 {
+		t.Error("a rest was not counted")
 	}
 	twice.since = time.Time{}
 	if twice.Skip(); twice.since.IsZero() {
