@@ -30,6 +30,8 @@ type steadyRound struct {
 	Wall    time.Duration `json:"wall_ns"`     // from the wish to its end
 	Partial bool          `json:"partial,omitempty"`
 	Stolen  time.Duration `json:"stolen_ns"` // by the host, from all cores
+	// Stopped is the longest time for which a core stood still during Calm and During; 0 if nobody looked, too.
+	Stopped time.Duration `json:"stopped_ns"`
 	// Disturbed says that the host took more from it than from another try of the round, which counts instead.
 	Disturbed bool `json:"disturbed,omitempty"`
 	// Calm is Before and After together; Aftermath is what lies between the end and After.
@@ -47,6 +49,11 @@ type steadyRound struct {
 	Errors        map[string]int64 `json:"errors,omitempty"`
 	Failed        string           `json:"failed,omitempty"`
 	Series        []seriesPoint    `json:"series"`
+}
+
+// disturbance is by how much the host did more to a round than is tolerated.
+func (r steadyRound) disturbance() time.Duration {
+	return max(r.Stopped-toleratedStop, r.Stolen-tolerated, 0)
 }
 
 // rate is in megabytes a second, until all records are at the target.
@@ -91,7 +98,7 @@ func (o *steadyOutcome) roundsTable() table {
 		title: fmt.Sprintf("Half of %s records of %d B moves (calm → meanwhile; CPU in cores)", grouped(int64(o.Records)), 30+o.ValueBytes),
 		names: 5,
 		head: []string{
-			"system", "mode", "skew", "load", "round", "host", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
+			"system", "mode", "skew", "load", "round", "host", "stop", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
 			"silence", "CPU source", "CPU target", "priority pulls", "keys", "errors",
 		},
 	}
@@ -102,12 +109,12 @@ func (o *steadyOutcome) roundsTable() table {
 		}
 		names := []string{r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round)}
 		if r.Failed != "" {
-			row := append(names, short(r.Stolen), "failed: "+firstLine(r.Failed))
+			row := append(names, short(r.Stolen), short(r.Stopped), "failed: "+firstLine(r.Failed))
 			t.add(append(row, make([]string, len(t.head)-len(row))...)...)
 			continue
 		}
 		a, b := r.Calm, r.During
-		t.add(append(names, short(r.Stolen), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
+		t.add(append(names, short(r.Stolen), short(r.Stopped), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
 			decimals(r.rate(), 1), decimals(r.safe(), 1),
 			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
 			both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
@@ -210,9 +217,10 @@ func (o *steadyOutcome) held() string {
 		switch {
 		case r.Disturbed:
 			again++
-		case r.Stolen > tolerated:
+		case r.disturbance() > 0:
 			disturbed++
 		}
 	}
-	return fmt.Sprintf("of %d rounds the host took more than %s of the cores from %d; %d more were run again for it", len(o.Rounds)-again, short(tolerated), disturbed, again)
+	return fmt.Sprintf("of %d rounds the host stopped a core for more than %s in what is compared, or took more than %s of the cores, in %d; %d more were run again for it",
+		len(o.Rounds)-again, short(toleratedStop), short(tolerated), disturbed, again)
 }

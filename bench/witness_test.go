@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAStopCountsWhereItOverlapsWhatIsCompared(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(1, 0).Add(time.Duration(ms) * time.Millisecond) }
+	w := &witness{stops: []coreStop{{0, at(10), at(18)}, {1, at(12), at(15)}, {1, at(40), at(42)}}}
+	for _, c := range []struct {
+		from, to, want int
+	}{{0, 10, 0}, {0, 11, 8}, {17, 40, 8}, {18, 40, 0}, {18, 41, 2}, {30, 50, 2}, {42, 60, 0}} {
+		if got := w.longest(at(c.from), at(c.to)); got != time.Duration(c.want)*time.Millisecond {
+			t.Errorf("from %d to %d ms: %v, want %d ms", c.from, c.to, got, c.want)
+		}
+	}
+	var none *witness
+	if none.end(); none.longest(at(0), at(50)) != 0 {
+		t.Error("nobody has seen something")
+	}
+}
+
+func TestAWitnessSleepsMostOfTheTimeAndEnds(t *testing.T) {
+	w := newWitness()
+	if w == nil {
+		t.Skip("not allowed to go before others")
+	}
+	from := time.Now()
+	time.Sleep(20 * time.Millisecond)
+	w.end()
+	if d := w.longest(from, time.Now()); d < 0 || d > time.Since(from)+time.Second {
+		t.Errorf("a stop of %v within %v", d, time.Since(from))
+	}
+}
+
+func TestARoundIsDisturbedByAStopOrByStolenTime(t *testing.T) {
+	for _, c := range []struct {
+		stopped, stolen, want time.Duration
+	}{
+		{0, 0, 0}, {toleratedStop, tolerated, 0},
+		{toleratedStop + 2*time.Millisecond, 0, 2 * time.Millisecond},
+		{0, tolerated + time.Millisecond, time.Millisecond},
+		{toleratedStop + 2*time.Millisecond, tolerated + time.Millisecond, 2 * time.Millisecond},
+	} {
+		if got := (steadyRound{Stopped: c.stopped, Stolen: c.stolen}).disturbance(); got != c.want {
+			t.Errorf("stopped for %v, %v stolen: %v, want %v", c.stopped, c.stolen, got, c.want)
+		}
+	}
+}
