@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // The cleaner takes a closed segment, copies what is still alive in it to the
@@ -29,11 +31,15 @@ const (
 )
 
 // dropDead drops segments in which nothing is alive. One that cannot be, because
-// it is cold and unreadable, keeps no other.
-func (st *Store) dropDead() {
+// it is cold and unreadable, keeps no other. A migration leaves many at once: to go through them is work like tidy's.
+func (st *Store) dropDead(ctx context.Context) {
+	pace := background.Pace{Idle: tidyIdle}
 	for _, s := range st.log.Segments() {
+		if ctx.Err() != nil {
+			return
+		}
 		if st.log.AtRest(s) && st.log.Live(s) <= 0 && !s.Vacated() {
-			if err := st.condemn(s); err != nil {
+			if err := st.condemnWith(func() { st.restUnlessPressed(&pace) }, s); err != nil {
 				st.complain("a dead segment could not be dropped", err, s)
 			}
 		}

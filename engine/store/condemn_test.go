@@ -217,7 +217,7 @@ func TestADeadSegmentThatCannotBeReadKeepsNoOther(t *testing.T) {
 		b.dev.Fail(device.OpRead, nth+1, errors.New("a bad sector"))
 	}
 	b.st.log.Doom(cold)
-	b.st.dropDead()
+	b.st.dropDead(t.Context())
 	if b.st.log.InMemory(warm) {
 		t.Fatal("a dead segment stays in memory because of another")
 	}

@@ -155,7 +155,7 @@ func (st *Store) maintain(ctx context.Context) {
 	every(ctx, maintainEvery, st.room.asked, func() {
 		st.epoch.Drain()
 		st.buryCondemned()
-		st.dropDead()
+		st.dropDead(ctx)
 		st.age()
 		st.relieve(ctx)
 		st.tidy(ctx)
