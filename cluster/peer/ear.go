@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // ear reads a connection. Once it is awake who reads waits for what comes in the kernel, on its thread, for a while each time, and only
@@ -26,10 +28,11 @@ type ear struct {
 	awake bool
 
 	// Of one Read.
-	into []byte
-	n    int
-	err  error
-	take func(fd uintptr) bool
+	into  []byte
+	tries int
+	n     int
+	err   error
+	take  func(fd uintptr) bool
 }
 
 func newEar(c net.Conn) *ear {
@@ -54,7 +57,7 @@ func (e *ear) Read(b []byte) (int, error) {
 	if !e.awake || e.raw == nil || len(b) == 0 {
 		return e.c.Read(b)
 	}
-	e.into = b
+	e.into, e.tries = b, 0
 	err := e.raw.Read(e.take)
 	e.into = nil
 	switch {
@@ -68,8 +71,11 @@ func (e *ear) Read(b []byte) (int, error) {
 	return e.n, nil
 }
 
-// receive reads what is there, or comes soon; false if that is nothing.
+// receive reads what is there, or comes soon; false if that is nothing. Who was woken by the Go scheduler in between has perhaps what others wait for.
 func (e *ear) receive(fd uintptr) bool {
+	if e.tries++; e.tries > 1 {
+		background.Relieve()
+	}
 	for listened := false; ; listened = true {
 		if e.n, e.err = readSome(int(fd), e.into); e.err != unix.EAGAIN {
 			return true

@@ -15,6 +15,7 @@ import (
 func Quiet() {
 	runtime.LockOSThread()
 	lower(niceness)
+	Relieve()
 }
 
 // Modest is Quiet for work whose end clients wait for in a way, as for that of a migration: it goes after those who serve, and
@@ -22,6 +23,7 @@ func Quiet() {
 func Modest() {
 	runtime.LockOSThread()
 	lower(modesty)
+	Relieve()
 }
 
 // Quietly runs f on a thread of a priority below that of quiet goroutines, and waits for its end. It is
@@ -41,6 +43,7 @@ func apart(niceness int, f func()) {
 		defer close(done)
 		runtime.LockOSThread()
 		lower(niceness)
+		Relieve()
 		f()
 	}()
 	<-done
@@ -55,7 +58,14 @@ func Aloud(f func()) {
 		f()
 	}()
 	<-done
+	Relieve()
 }
+
+// Relieve is for a goroutine with a thread of its own that has just been woken and will compute for long. The Go scheduler may have given it
+// a processor for which others wait, and a thread that would have looked at the network. Both would wait with it: until the scheduler's
+// own round, ten milliseconds, and longer if the thread is off its core. To start a goroutine wakes a thread that looks for all
+// there is to do.
+func Relieve() { go func() {}() }
 
 // Piece is how many bytes bulk work moves at a time: kernels that are not preempted in the middle of a system
 // call let nobody else on the core until it ends.
