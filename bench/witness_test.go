@@ -38,7 +38,8 @@ func TestARoundIsDisturbedByAStopOrByStolenTime(t *testing.T) {
 	for _, c := range []struct {
 		stopped, stolen, want time.Duration
 	}{
-		{0, 0, 0}, {toleratedStop, tolerated, 0},
+		{0, 0, 0},
+		{toleratedStop, tolerated, 0},
 		{toleratedStop + 2*time.Millisecond, 0, 2 * time.Millisecond},
 		{0, tolerated + time.Millisecond, time.Millisecond},
 		{toleratedStop + 2*time.Millisecond, tolerated + time.Millisecond, 2 * time.Millisecond},
