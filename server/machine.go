@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/ostrodb/ostro/cluster/peer"
 )
@@ -90,15 +91,21 @@ func cgroupLimits(root fs.FS) []Size {
 // The heap holds connections and buffers only, a few megabytes: the default
 // pace would collect many times a second for nothing. So the heap may grow to
 // several times its live size, as long as it keeps to half of the memory that
-// the store leaves.
+// the store leaves. Of a few megabytes that would still be one collection in three migrations, and each takes as many cores as it
+// gets for some milliseconds. So it counts from a ballast on, which is never touched, and so is not there but for the collector.
 func tuneCollector(store, machine Size) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
+		b := make([]byte, min(32<<20, machine/256))
+		ballast.Store(&b)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(int64(max(256<<20, (machine-store)/2)))
 	}
 }
+
+// ballast is memory that is reserved and not used: see tuneCollector.
+var ballast atomic.Pointer[[]byte]
 
 // tuneProcessors makes more processors than network loops, so that a loop never
 // waits for background work to be preempted: threads of low priority keep theirs while they wait for
