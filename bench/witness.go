@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"errors"
 	"os"
 	"runtime"
 	"strconv"
@@ -25,6 +26,7 @@ type witness struct {
 	procs   int
 
 	mu    sync.Mutex
+	tids  []int
 	stops []coreStop
 }
 
@@ -40,7 +42,7 @@ const (
 	witnessed = time.Millisecond
 )
 
-// newWitness begins to look. The caller ends it; nil: it may not go before others, or the kernel does not tell who waits.
+// newWitness begins to look at the cores that this thread may have. The caller ends it; nil: it may not go before others, or the kernel does not tell who waits.
 func newWitness() *witness {
 	var cores unix.CPUSet
 	if unix.SchedGetaffinity(0, &cores) != nil {
@@ -52,7 +54,7 @@ func newWitness() *witness {
 	for core, n := 0, cores.Count(); n > 0; core++ {
 		if cores.IsSet(core) {
 			n--
-			w.threads.Go(func() { w.look(core, ready) })
+			w.threads.Go(func() { w.look(core, &cores, ready) })
 		}
 	}
 	all := true
@@ -66,9 +68,17 @@ func newWitness() *witness {
 	return w
 }
 
-// look is one core's. Its thread ends with it.
-func (w *witness) look(core int, ready chan<- bool) {
+// look is one core's. Its thread is as it was afterwards, and lives on: it may be the one that has started a process which is to end with its parent,
+// and to the kernel that is the thread.
+func (w *witness) look(core int, all *unix.CPUSet, ready chan<- bool) {
 	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before, err := unix.SchedGetAttr(0, 0)
+	if err != nil {
+		ready <- false
+		return
+	}
+	defer func() { _ = errors.Join(unix.SchedSetAttr(0, before, 0), unix.SchedSetaffinity(0, all)) }()
 	var only unix.CPUSet
 	only.Set(core)
 	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedFIFO, Priority: 1}
@@ -78,15 +88,18 @@ func (w *witness) look(core int, ready chan<- bool) {
 		defer waits.Close()
 	}
 	may = may && err == nil
+	w.mu.Lock()
+	w.tids = append(w.tids, unix.Gettid())
+	w.mu.Unlock()
 	ready <- may
 	sleep := unix.NsecToTimespec(int64(witnessSleep))
 	for last, waited := time.Now(), waitedFor(waits); may && !w.over.Load(); {
 		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&sleep)), 0, 0) // As waitNanos.
-		now, all := time.Now(), waitedFor(waits)
-		if stop := now.Sub(last) - witnessSleep - (all - waited); stop >= witnessed {
+		now, sum := time.Now(), waitedFor(waits)
+		if stop := now.Sub(last) - witnessSleep - (sum - waited); stop >= witnessed {
 			w.note(coreStop{core, now.Add(-stop), now})
 		}
-		last, waited = now, all
+		last, waited = now, sum
 	}
 }
 

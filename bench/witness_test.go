@@ -1,8 +1,13 @@
 package bench
 
 import (
+	"os"
+	"slices"
+	"strconv"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestAStopCountsWhereItOverlapsWhatIsCompared(t *testing.T) {
@@ -31,6 +36,34 @@ func TestAWitnessSleepsMostOfTheTimeAndEnds(t *testing.T) {
 	w.end()
 	if d := w.longest(from, time.Now()); d < 0 || d > time.Since(from)+time.Second {
 		t.Errorf("a stop of %v within %v", d, time.Since(from))
+	}
+}
+
+func TestTheThreadsOfAWitnessLiveOnAndAreAsTheyWere(t *testing.T) {
+	w := newWitness()
+	if w == nil {
+		t.Skip("not allowed to go before others")
+	}
+	all, err := os.ReadDir("/proc/self/task")
+	w.end()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, one := range all {
+		tid, _ := strconv.Atoi(one.Name())
+		if isRealTime(tid) {
+			t.Errorf("thread %d still goes before others", tid)
+		}
+		if slices.Contains(w.tids, tid) {
+			seen++
+			if unix.Tgkill(os.Getpid(), tid, 0) != nil {
+				t.Errorf("thread %d has ended, and with it whom it had started", tid)
+			}
+		}
+	}
+	if seen == 0 || seen != len(w.tids) {
+		t.Errorf("%d of %d threads were there", seen, len(w.tids))
 	}
 }
 
