@@ -26,7 +26,7 @@ type witness struct {
 	procs   int
 
 	mu    sync.Mutex
-	tids  []int
+	tids  []int // of its threads
 	stops []coreStop
 }
 
@@ -79,22 +79,32 @@ func (w *witness) look(core int, all *unix.CPUSet, ready chan<- bool) {
 		return
 	}
 	defer func() { _ = errors.Join(unix.SchedSetAttr(0, before, 0), unix.SchedSetaffinity(0, all)) }()
-	var only unix.CPUSet
-	only.Set(core)
-	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedFIFO, Priority: 1}
-	may := unix.SchedSetaffinity(0, &only) == nil && unix.SchedSetAttr(0, &first, 0) == nil
 	waits, err := os.Open("/proc/thread-self/schedstat")
-	if err == nil {
-		defer waits.Close()
+	if err != nil || !goFirst(core) {
+		ready <- false
+		return
 	}
-	may = may && err == nil
+	defer waits.Close()
 	w.mu.Lock()
 	w.tids = append(w.tids, unix.Gettid())
 	w.mu.Unlock()
-	ready <- may
-	sleep := unix.NsecToTimespec(int64(witnessSleep))
-	for last, waited := time.Now(), waitedFor(waits); may && !w.over.Load(); {
-		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&sleep)), 0, 0) // As waitNanos.
+	ready <- true
+	w.sleep(core, waits)
+}
+
+// goFirst has this thread go before all others, on one core.
+func goFirst(core int) bool {
+	var only unix.CPUSet
+	only.Set(core)
+	first := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: schedFIFO, Priority: 1}
+	return unix.SchedSetaffinity(0, &only) == nil && unix.SchedSetAttr(0, &first, 0) == nil
+}
+
+// sleep sleeps until the end, and notes each time that was too long; waits is the thread's schedstat.
+func (w *witness) sleep(core int, waits *os.File) {
+	moment := unix.NsecToTimespec(int64(witnessSleep))
+	for last, waited := time.Now(), waitedFor(waits); !w.over.Load(); {
+		_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&moment)), 0, 0) // As waitNanos.
 		now, sum := time.Now(), waitedFor(waits)
 		if stop := now.Sub(last) - witnessSleep - (sum - waited); stop >= witnessed {
 			w.note(coreStop{core, now.Add(-stop), now})

@@ -26,19 +26,6 @@ func TestAStopCountsWhereItOverlapsWhatIsCompared(t *testing.T) {
 	}
 }
 
-func TestAWitnessSleepsMostOfTheTimeAndEnds(t *testing.T) {
-	w := newWitness()
-	if w == nil {
-		t.Skip("not allowed to go before others")
-	}
-	from := time.Now()
-	time.Sleep(20 * time.Millisecond)
-	w.end()
-	if d := w.longest(from, time.Now()); d < 0 || d > time.Since(from)+time.Second {
-		t.Errorf("a stop of %v within %v", d, time.Since(from))
-	}
-}
-
 func TestTheThreadsOfAWitnessLiveOnAndAreAsTheyWere(t *testing.T) {
 	w := newWitness()
 	if w == nil {
