@@ -80,11 +80,15 @@ func (w *witness) look(core int, all *unix.CPUSet, ready chan<- bool) {
 	}
 	defer func() { _ = errors.Join(unix.SchedSetAttr(0, before, 0), unix.SchedSetaffinity(0, all)) }()
 	waits, err := os.Open("/proc/thread-self/schedstat")
-	if err != nil || !goFirst(core) {
+	if err != nil {
 		ready <- false
 		return
 	}
 	defer waits.Close()
+	if !goFirst(core) {
+		ready <- false
+		return
+	}
 	w.mu.Lock()
 	w.tids = append(w.tids, unix.Gettid())
 	w.mu.Unlock()
