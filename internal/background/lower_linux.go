@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// niceness leaves a busy machine's background about a tenth of a core's time:
+// niceness leaves a busy machine's background about a twelfth of a core's time:
 // with the lowest priority of all it could starve, and serving would have to
 // wait for the memory that it frees.
-const niceness = 10
+const niceness = 11
 
-// modesty leaves it an eighth of a core's time: clients wait for what pulls have not brought yet, and with niceness 16 a migration
+// modesty leaves it a tenth of a core's time: clients wait for what pulls have not brought yet, and with niceness 16 a migration
 // beside clients who leave nothing idle took five times as long as with 5. With 5 four threads of pulls have 0.6 of two cores by
 // their weight, more than busy clients leave: a queue of all requests grew for as long as they pulled.
-const modesty = 9
+const modesty = 10
 
 // patience leaves three quarters of what the background gets to quiet goroutines.
 const patience = 15
@@ -46,8 +46,8 @@ func lower(n int) {
 // beside one of 80%, for a third less of the clients' median. And so nobody does so for long: see courtesy.
 func yield() { _, _, _ = unix.Syscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// nap sleeps to some ten microseconds, where the Go scheduler's timers come a millisecond late.
-func nap(d time.Duration) {
+// Nap sleeps to some ten microseconds, where the Go scheduler's timers come a millisecond late.
+func Nap(d time.Duration) {
 	at := unix.NsecToTimespec(int64(d))
 	_ = unix.Nanosleep(&at, nil) // A signal ends it early.
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	niceness = 10
-	modesty  = 9
+	niceness = 11
+	modesty  = 10
 	patience = 15
 	humility = 19
 )
@@ -19,4 +19,5 @@ func lower(int) {}
 // yield is for humble threads between two pieces of work: whoever waits for the core goes first.
 func yield() { runtime.Gosched() }
 
-func nap(d time.Duration) { time.Sleep(d) }
+// Nap sleeps for about as long as it is told.
+func Nap(d time.Duration) { time.Sleep(d) }

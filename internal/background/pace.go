@@ -42,7 +42,7 @@ func (p *Pace) Rest() {
 	if worked < stint {
 		return
 	}
-	nap(p.after(worked))
+	Nap(p.after(worked))
 	p.since = time.Now()
 	p.Rested += p.since.Sub(now)
 }
