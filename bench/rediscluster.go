@@ -17,11 +17,22 @@ type redisCluster struct {
 	cli   string
 }
 
+// redisPrograms finds redis-cli, and says what is missing for a cluster.
+func redisPrograms(server string) (cli string, err error) {
+	if _, err := exec.LookPath(server); err != nil {
+		return "", fmt.Errorf("%s is not installed: install redis-server, or leave Redis out with --redis=false: %w", server, err)
+	}
+	if cli, err = exec.LookPath("redis-cli"); err != nil {
+		return "", fmt.Errorf("redis-cli is not installed: install redis-tools, or leave Redis out with --redis=false: %w", err)
+	}
+	return cli, nil
+}
+
 // startRedisCluster starts masters that share the slots evenly.
 func startRedisCluster(ctx context.Context, f serverFlags, nodes int) (*redisCluster, error) {
-	cli, err := exec.LookPath("redis-cli")
+	cli, err := redisPrograms(f.redisProgram)
 	if err != nil {
-		return nil, fmt.Errorf("redis-cli is not installed: install redis-tools, or leave Redis out with --redis=false: %w", err)
+		return nil, err
 	}
 	c := &redisCluster{cli: cli}
 	for range nodes {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -141,5 +142,17 @@ func TestNothingMeasuredIsNothingThatHolds(t *testing.T) {
 		if v.Holds == "yes" {
 			t.Errorf("%+v", v)
 		}
+	}
+}
+
+func TestTheReportSaysWhatIsMissing(t *testing.T) {
+	o := &steadyOutcome{Rounds: []steadyRound{steadyOf("ostro", "async", time.Second, time.Second, 1, 1)}}
+	says := func(text string) bool { return strings.Contains(strings.Join(o.notes(), "\n"), text) }
+	if says("nobody looked") || says("redis failed") {
+		t.Errorf("nothing is missing, but it says %q", o.notes())
+	}
+	o.Rounds[0].Unwitnessed, o.RedisFailed = true, "it died"
+	if !says("nobody looked for stops in 1") || !says("redis failed, and has no further rounds: it died") || o.Rounds[0].stop() != "?" {
+		t.Errorf("it says %q", o.notes())
 	}
 }

@@ -11,8 +11,10 @@ type steadyOutcome struct {
 	Records    uint64        `json:"records"`
 	ValueBytes int           `json:"value_bytes"`
 	Rounds     []steadyRound `json:"rounds"`
-	Ends       []endsAlone   `json:"ends_alone,omitempty"`
-	Verdicts   []verdict     `json:"verdicts"`
+	// RedisFailed is why there are not all rounds of Redis.
+	RedisFailed string      `json:"redis_failed,omitempty"`
+	Ends        []endsAlone `json:"ends_alone,omitempty"`
+	Verdicts    []verdict   `json:"verdicts"`
 }
 
 // steadyRound is one migration.
@@ -28,10 +30,12 @@ type steadyRound struct {
 	Served  time.Duration `json:"served_ns"`   // from its beginning until all records are at the target
 	Took    time.Duration `json:"took_ns"`     // from its beginning to its end: the target's copies are safe
 	Wall    time.Duration `json:"wall_ns"`     // from the wish to its end
+	Closed  time.Duration `json:"closed_ns"`   // nobody served when ownership moved; 0: not known
 	Partial bool          `json:"partial,omitempty"`
 	Stolen  time.Duration `json:"stolen_ns"` // by the host, from all cores
-	// Stopped is the longest time for which a core stood still during Calm and During; 0 if nobody looked, too.
-	Stopped time.Duration `json:"stopped_ns"`
+	// Stopped is the longest time for which a core stood still during Calm and During, unless nobody looked.
+	Stopped     time.Duration `json:"stopped_ns"`
+	Unwitnessed bool          `json:"unwitnessed,omitempty"`
 	// Disturbed says that the host took more from it than from another try of the round, which counts instead.
 	Disturbed bool `json:"disturbed,omitempty"`
 	// Calm is Before and After together; Aftermath is what lies between the end and After.
@@ -74,6 +78,14 @@ func (r steadyRound) counts() bool { return r.Failed == "" && !r.Disturbed }
 // load is what was offered, in percent of the most.
 func (r steadyRound) load() string { return fmt.Sprintf("%d%%", r.Load) }
 
+// stop is the longest stop of a core, for a table.
+func (r steadyRound) stop() string {
+	if r.Unwitnessed {
+		return "?"
+	}
+	return short(r.Stopped)
+}
+
 // failures is how many operations got an error, or no answer.
 func (r steadyRound) failures() (n int64) {
 	for _, c := range r.Errors {
@@ -98,7 +110,7 @@ func (o *steadyOutcome) roundsTable() table {
 		title: fmt.Sprintf("Half of %s records of %d B moves (calm → meanwhile; CPU in cores)", grouped(int64(o.Records)), 30+o.ValueBytes),
 		names: 5,
 		head: []string{
-			"system", "mode", "skew", "load", "round", "host", "stop", "records", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
+			"system", "mode", "skew", "load", "round", "host", "stop", "records", "closed", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
 			"silence", "CPU source", "CPU target", "priority pulls", "keys", "errors",
 		},
 	}
@@ -109,12 +121,12 @@ func (o *steadyOutcome) roundsTable() table {
 		}
 		names := []string{r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round)}
 		if r.Failed != "" {
-			row := append(names, short(r.Stolen), short(r.Stopped), "failed: "+firstLine(r.Failed))
+			row := append(names, short(r.Stolen), r.stop(), "failed: "+firstLine(r.Failed))
 			t.add(append(row, make([]string, len(t.head)-len(row))...)...)
 			continue
 		}
 		a, b := r.Calm, r.During
-		t.add(append(names, short(r.Stolen), short(r.Stopped), grouped(int64(r.Moved)), short(r.Served), short(r.Took),
+		t.add(append(names, short(r.Stolen), r.stop(), grouped(int64(r.Moved)), short(r.Closed), short(r.Served), short(r.Took),
 			decimals(r.rate(), 1), decimals(r.safe(), 1),
 			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
 			both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
@@ -191,6 +203,9 @@ func (o *steadyOutcome) notes() []string {
 		"back and forth: every second migration concentrates the load on one node again",
 		o.held(),
 	}
+	if o.RedisFailed != "" {
+		notes = append(notes, "redis failed, and has no further rounds: "+o.RedisFailed)
+	}
 	for _, r := range o.Rounds {
 		where := fmt.Sprintf("%s, %s, skew %g, load %s, round %d", r.System, r.Mode, r.Skew, r.load(), r.Round)
 		for text, n := range r.Errors {
@@ -212,8 +227,11 @@ func (o *steadyOutcome) notes() []string {
 
 // held tells what the host of the machine did to the rounds.
 func (o *steadyOutcome) held() string {
-	var again, disturbed int
+	var again, disturbed, unwitnessed int
 	for _, r := range o.Rounds {
+		if r.Unwitnessed {
+			unwitnessed++
+		}
 		switch {
 		case r.Disturbed:
 			again++
@@ -221,6 +239,10 @@ func (o *steadyOutcome) held() string {
 			disturbed++
 		}
 	}
-	return fmt.Sprintf("of %d rounds the host stopped a core for more than %s in what is compared, or took more than %s of the cores, in %d; %d more were run again for it",
+	said := fmt.Sprintf("of %d rounds the host stopped a core for more than %s in what is compared, or took more than %s of the cores, in %d; %d more were run again for it",
 		len(o.Rounds)-again, short(toleratedStop), short(tolerated), disturbed, again)
+	if unwitnessed > 0 {
+		said += fmt.Sprintf("; nobody looked for stops in %d, for which threads are needed that go before all others: root may have them", unwitnessed)
+	}
+	return said
 }

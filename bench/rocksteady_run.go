@@ -220,7 +220,7 @@ func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, erro
 	}
 	r.PriorityPulls, r.PriorityKeys = now[0]-pulls[0], now[1]-pulls[1]
 	r.Moved, r.Served, r.Took, r.Wall = m.records, m.served, m.took, marks[2].at.Sub(marks[1].at)
-	r.Partial = m.partial
+	r.Partial, r.Closed, r.Unwitnessed = m.partial, m.closed, w == nil
 	r.Stopped = max(w.longest(marks[0].at, marks[2].at), w.longest(marks[3].at, marks[4].at))
 	r.Stolen = marks[4].machine.stolen - marks[0].machine.stolen
 	r.Bytes = int64(m.records) * int64(workload.Text30.Len()+t.f.value)

@@ -34,6 +34,7 @@ type moveResult struct {
 	began   time.Time     // when ownership moved, if that is known
 	served  time.Duration // from its beginning until all records were at the target, which then serves them alone
 	took    time.Duration // from its beginning to its end, as the system tells it
+	closed  time.Duration // for how long nobody served when ownership moved, if that is known
 	partial bool          // its time was over, and this is what it had moved by then
 	err     error
 }
@@ -132,7 +133,7 @@ func (w *watcher) migrate(ctx context.Context, from, to view.NodeID, ranges view
 	if m = s.Migrations[m.ID]; m.Stage != meta.Done {
 		return moveResult{err: fmt.Errorf("migration %d is %s: %s", m.ID, m.Stage, m.Why)}
 	}
-	r := moveResult{records: uint64(m.Records), began: m.Began, took: m.Ended.Sub(m.Began)}
+	r := moveResult{records: uint64(m.Records), began: m.Began, took: m.Ended.Sub(m.Began), closed: m.Closed}
 	r.served = r.took // With late ownership the target serves when all is safe.
 	if !m.Served.IsZero() {
 		r.served = m.Served.Sub(m.Began)

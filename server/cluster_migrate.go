@@ -45,16 +45,16 @@ func (o origin) Shelf() (*migrate.Shelf, error) {
 }
 
 // Yield gives ranges away; see migrate.Origin.
-func (o origin) Yield(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error) {
+func (o origin) Yield(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (m meta.Migration, since time.Time, err error) {
 	l, err := o.opened()
 	if err != nil {
-		return meta.Migration{}, err
+		return m, since, err
 	}
-	m, err := l.move(ctx, id, target, from, segment)
+	m, since, err = l.move(ctx, id, target, from, segment)
 	if err != nil {
-		return m, err
+		return m, since, err
 	}
-	return m, l.yield(ctx, m)
+	return m, since, l.yield(ctx, m)
 }
 
 // Given returns a migration whose ranges this node has yielded, or whose target copies them.
@@ -146,21 +146,21 @@ func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error 
 	return nil
 }
 
-// move writes that the ranges are the target's, unless that is so, and returns when it is seen here.
-func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error) {
+// move writes that the ranges are the target's, unless that is so, and returns since when that is seen here; no moment if it was before.
+func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (m meta.Migration, since time.Time, err error) {
 	seen, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].ID == id })
 	if err != nil {
-		return meta.Migration{}, err
+		return m, since, err
 	}
-	m := seen.Migrations[id]
+	m = seen.Migrations[id]
 	if err := l.gives(m, id, target); err != nil {
-		return m, err
+		return m, since, err
 	}
 	begun := func(s *meta.Snapshot) bool { return s.Migrations[id].Stage != meta.Wanted }
 	if m.Stage == meta.Wanted {
 		member, err := l.ledger.current()
 		if err != nil {
-			return m, err
+			return m, since, err
 		}
 		l.log.Info("this node gives keys away", "migration", id, "to", string(target), "share", fmt.Sprintf("%.3f%%", 100*m.Ranges.Fraction()))
 		// Clients of the ranges wait from when it is seen.
@@ -168,20 +168,21 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 			_, err := member.Move(ctx, id, from, segment)
 			return err
 		}); err != nil {
-			return m, err
+			return m, since, err
 		}
+		since = time.Now()
 		if err := l.haltAt(ctx, migrate.Given); err != nil {
-			return m, err
+			return m, since, err
 		}
 	}
 	seen, err = l.cache.Wait(ctx, begun)
 	if err != nil {
-		return m, err
+		return m, since, err
 	}
 	if m = seen.Migrations[id]; m.Stage != meta.Moving {
-		return m, fmt.Errorf("migration %d is %s", id, m.Stage)
+		return m, since, fmt.Errorf("migration %d is %s", id, m.Stage)
 	}
-	return m, l.gives(m, id, target)
+	return m, since, l.gives(m, id, target)
 }
 
 // yields remembers which migrations this life has yielded to, so that a pull need not find out again.

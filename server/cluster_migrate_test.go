@@ -151,6 +151,9 @@ func moveUnderLoad(t *testing.T, o meta.MigrationOptions) {
 	if m = w.ended(m.ID); m.Stage != meta.Done || m.Records == 0 {
 		t.Fatalf("the migration ended as %+v", m)
 	}
+	if late := o.Ownership == meta.OwnershipLate; (m.Closed > 0) == late || m.Closed > m.Ended.Sub(m.Requested) {
+		t.Errorf("nobody served for %v, it says", m.Closed)
+	}
 	w.check(c, 1500, 3000)
 	k.beyond(200)
 	k.end()

@@ -183,7 +183,7 @@ func (m *Member) CompleteMigration(ctx context.Context, id uint64, stats Migrati
 			return fmt.Errorf("migration %d was cancelled: it is to be returned", id)
 		}
 		if mig.Served.IsZero() {
-			mig.Records, mig.Bytes, mig.Served = stats.Records, stats.Bytes, stats.Served
+			mig.Records, mig.Bytes, mig.Closed, mig.Served = stats.Records, stats.Bytes, stats.Closed, stats.Served
 		}
 		mig.Followed = stats.Followed
 		if err := e.leave(mig.SourceLog, mig.Ranges); err != nil {
@@ -202,7 +202,7 @@ func (m *Member) ServeMigration(ctx context.Context, id uint64, stats MigrationS
 			return err
 		}
 		mig.Served = time.Now().UTC()
-		mig.Records, mig.Bytes, mig.Cold = stats.Records, stats.Bytes, stats.Cold
+		mig.Records, mig.Bytes, mig.Cold, mig.Closed = stats.Records, stats.Bytes, stats.Cold, stats.Closed
 		return e.put(keyMigration(id), mig)
 	})
 }

@@ -147,6 +147,8 @@ type Migration struct {
 	Returned  string    `json:"returned,omitempty"`
 	Requested time.Time `json:"requested"`
 	Began     time.Time `json:"began,omitzero"`
+	// Closed is for how long nobody served the ranges when they changed hands, known once it is served; 0 if the target was another life then.
+	Closed time.Duration `json:"closed_ns,omitempty"`
 	// Served is since when the target carries all load, and nothing but cold records is still to come.
 	Served time.Time `json:"served,omitzero"`
 	Ended  time.Time `json:"ended,omitzero"`
@@ -187,6 +189,7 @@ func (m Migration) Moved() bool { return m.Stage == Done || m.Settling() }
 // MigrationStats are what a target got, and how many cold records it knows of that are still to come.
 type MigrationStats struct {
 	Records, Bytes, Cold int64
+	Closed               time.Duration
 	Served               time.Time // when all else was there
 	Followed             Followed
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -25,9 +26,9 @@ type busy struct {
 }
 
 func (b busy) Sampled(ID, view.NodeID) []store.ArrivingKey { return b.keys }
-func (b busy) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, error) {
+func (b busy) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, time.Time, error) {
 	b.stop()
-	return b.m, nil
+	return b.m, time.Now(), nil
 }
 
 // Values of one length are written in place, and whoever copies them meanwhile has half of one and half of another.

@@ -55,9 +55,10 @@ type giver struct {
 	asked  *atomic.Int64
 }
 
-func (g giver) Yield(ctx context.Context, id ID, _ view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error) {
+func (g giver) Yield(ctx context.Context, id ID, _ view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, time.Time, error) {
 	g.asked.Add(1)
-	return g.member.Move(ctx, id, from, segment)
+	m, err := g.member.Move(ctx, id, from, segment)
+	return m, time.Now(), err
 }
 
 // What a migration waits for in the queue can change again before its source writes that it begins.
@@ -132,8 +133,8 @@ func TestAMigrationWhoseSourceDoesNotAnswerItsTargetFailsWithTheReason(t *testin
 // refusing is a source that lives and cannot give anything away yet.
 type refusing struct{ given }
 
-func (refusing) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, error) {
-	return meta.Migration{}, errors.New("the node is starting")
+func (refusing) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, time.Time, error) {
+	return meta.Migration{}, time.Time{}, errors.New("the node is starting")
 }
 
 func TestAMigrationWhoseSourceRefusesItWaitsAndSaysWhy(t *testing.T) {

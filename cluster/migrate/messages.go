@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -55,6 +56,8 @@ type yielded struct {
 	Ceiling uint64 `json:"ceiling"`
 	// Bytes estimates how much there is to pull.
 	Bytes int64 `json:"bytes"`
+	// Closed is for how long clients had been waiting when it was sent; 0 if the source yielded for an earlier question.
+	Closed time.Duration `json:"closed,omitempty"`
 }
 
 // pull asks for the next records of a range: the head of methodPull.

@@ -55,6 +55,8 @@ type move struct {
 	warned   time.Time // when it was last told that this stage fails
 	returns  string    // why, if nobody cancelled it
 	yielded  yielded
+	heard    time.Time          // when it came
+	closed   time.Duration      // for how long nobody served the ranges, when that is over and known
 	hasAsked bool               // the source was asked to yield
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival

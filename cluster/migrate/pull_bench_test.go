@@ -97,8 +97,8 @@ type given struct {
 	shelf      *Shelf
 }
 
-func (g given) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, error) {
-	return g.m, nil
+func (g given) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, time.Time, error) {
+	return g.m, time.Time{}, nil
 }
 func (g given) Given(context.Context, ID, view.NodeID) (meta.Migration, error) { return g.m, nil }
 func (g given) Sample(context.Context, ID, view.NodeID, func(view.Ranges) error) error {

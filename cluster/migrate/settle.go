@@ -43,7 +43,7 @@ func (m *move) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stats := meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Cold: m.arrival.Indirections()}
+	stats := meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Cold: m.arrival.Indirections(), Closed: m.closed}
 	if err := member.ServeMigration(ctx, m.id, stats); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -15,8 +16,9 @@ import (
 // Origin is the node that a Source answers for.
 type Origin interface {
 	// Yield gives the ranges of a migration away, unless that was done, and returns when nobody executes on them
-	// here any more and all that was executed is in every copy of the log. It may be asked again.
-	Yield(ctx context.Context, id ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, error)
+	// here any more and all that was executed is in every copy of the log. It may be asked again. Clients wait since the moment that it
+	// returns; none if it was done before.
+	Yield(ctx context.Context, id ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (m meta.Migration, since time.Time, err error)
 	// Sample notes for a moment which keys of a migration clients use; Sampled are those. It calls begun with
 	// its ranges at first.
 	Sample(ctx context.Context, id ID, target view.NodeID, begun func(view.Ranges) error) error
@@ -71,7 +73,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
+	m, since, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
 	if errors.Is(err, meta.ErrNotYet) {
 		return nil, nil, fmt.Errorf("%w: %w", errNotYet, err)
 	}
@@ -100,6 +102,9 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	}
 	if !ask.Counted {
 		y.Bytes = shelf.bytesOf(m.Ranges)
+	}
+	if !since.IsZero() {
+		y.Closed = time.Since(since)
 	}
 	return y, nil, nil
 }

@@ -50,7 +50,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	}
 	m.silence.end()
 	m.waits("")
-	m.yielded = y
+	m.yielded, m.heard = y, time.Now()
 	if y.Bytes > 0 {
 		m.total.Store(y.Bytes)
 	}
@@ -158,6 +158,10 @@ func (m *move) open(ctx context.Context) (stage, error) {
 	}
 	m.first = nil
 	m.o.Gate.Open(m.want.Ranges)
+	if m.yielded.Closed > 0 {
+		m.closed = m.yielded.Closed + time.Since(m.heard)
+		m.log.Info("this node serves the ranges", "closed", m.closed.Round(time.Microsecond).String(), "ofThatAtTheSource", m.yielded.Closed.Round(time.Microsecond).String())
+	}
 	return pulling, nil
 }
 
@@ -218,7 +222,7 @@ func (m *move) complete(ctx context.Context) (stage, error) {
 	if err != nil {
 		return completing, err
 	}
-	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Served: m.served, Followed: m.cold.followed()})
+	err = member.CompleteMigration(ctx, m.id, meta.MigrationStats{Records: m.records.Load(), Bytes: m.bytes.Load(), Closed: m.closed, Served: m.served, Followed: m.cold.followed()})
 	if err != nil {
 		return completing, err
 	}

@@ -173,6 +173,9 @@ func (r migrationReport) print(out io.Writer) {
 	if line := r.amount(); line != "" {
 		fmt.Fprintf(out, "  %s\n", line)
 	}
+	if m.Closed > 0 {
+		fmt.Fprintf(out, "  clients of these keys waited for up to %s when they changed hands\n", latencyText(m.Closed))
+	}
 	if line := impactLine(r.Impact); line != "" {
 		fmt.Fprintf(out, "  %s\n", line)
 	}

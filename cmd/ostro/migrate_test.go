@@ -174,8 +174,8 @@ func TestAMigrationIsShownFromItsWishToItsEnd(t *testing.T) {
 	if st.Progress == nil || st.Progress.PriorityPulls != 7 || st.Left != 2500*time.Millisecond || st.Bytes != 50e6 {
 		t.Fatalf("%s", out)
 	}
-	must(t, p.nodes["b"].CompleteMigration(ctx, m.ID, meta.MigrationStats{Records: 3000, Bytes: 150e6}))
-	if out, err = p.ostro(t, "migrate status 1"); err != nil || !strings.Contains(out, "100 slots (0-99) went from a to b") || !strings.Contains(out, "3,000 records, 150 MB in") || !strings.Contains(out, "spring") {
+	must(t, p.nodes["b"].CompleteMigration(ctx, m.ID, meta.MigrationStats{Records: 3000, Bytes: 150e6, Closed: 1500 * time.Microsecond}))
+	if out, err = p.ostro(t, "migrate status 1"); err != nil || !strings.Contains(out, "100 slots (0-99) went from a to b") || !strings.Contains(out, "3,000 records, 150 MB in") || !strings.Contains(out, "waited for up to 1.50 ms") || !strings.Contains(out, "spring") {
 		t.Fatalf("%q, %v", out, err)
 	}
 	if _, err = p.ostro(t, "migrate cancel 1"); err == nil || !strings.Contains(err.Error(), "has ended: it is done") {
