@@ -119,6 +119,13 @@ func (p *priority) some() bool {
 	return len(p.left)+len(p.next) > 0
 }
 
+// gathers tells whether the next batch may wait for more: nothing was left behind, and there is room.
+func (p *priority) gathers() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.left) == 0 && len(p.next) < maxKeys
+}
+
 // batch takes what was left behind, oldest first, and what is new.
 func (p *priority) batch() []*wish {
 	p.mu.Lock()

@@ -46,6 +46,27 @@ func TestBatchesAreBoundedAndTheNextGathersMeanwhile(t *testing.T) {
 	}
 }
 
+func TestTheNextBatchGathersUnlessThereIsAWholeOneOrSomethingWasLeftBehind(t *testing.T) {
+	p := newPriority()
+	for i := range maxKeys {
+		if !p.gathers() {
+			t.Fatalf("%d keys do not wait for others", i)
+		}
+		p.want(arriving(i), func(error) {})
+	}
+	if p.gathers() {
+		t.Error("a whole batch waits for more")
+	}
+	batch := p.take(t.Context())
+	p.granted(batch[1:])
+	if !p.gathers() {
+		t.Error("nothing is left, and yet the next one does not gather")
+	}
+	if p.putBack(batch); p.gathers() {
+		t.Error("what was left behind waits for more")
+	}
+}
+
 func TestWhatWasLeftBehindIsAskedForFirstAndLeavesRoomForNewKeys(t *testing.T) {
 	p := newPriority()
 	for i := range 3 * maxKeys {

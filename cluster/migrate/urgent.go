@@ -12,11 +12,11 @@ import (
 
 // gathers is how long what operations wait for gathers after a batch has come. Who wants the first for a while waits for nobody. A batch costs
 // both nodes as much as fifteen operations of clients, whatever it brings: one after the other, of a few keys each, they took a third of
-// what a migration takes of the cores, and where clients leave little of them that made a queue of all.
+// what a migration takes of the cores, and where clients leave little of them that made a queue of all. What makes a batch already waits for no more.
 const gathers = time.Millisecond
 
 // answerAll brings what operations wait for. One batch is under way at a time, and the next one gathers. What an answer had no room for
-// is asked for again, before what was wanted later.
+// is asked for again at once, before what was wanted later.
 func (p *pulls) answerAll() {
 	for failed := false; ; {
 		batch := p.m.priority.take(p.ctx)
@@ -30,7 +30,9 @@ func (p *pulls) answerAll() {
 		if failed = p.mayAskAgain(err, failed); p.ctx.Err() != nil {
 			return
 		}
-		background.Nap(gathers)
+		if p.m.priority.gathers() {
+			background.Nap(gathers)
+		}
 	}
 }
 
