@@ -10,7 +10,7 @@ import (
 	"github.com/ostrodb/ostro/internal/background"
 )
 
-// gathers is how long what operations wait for gathers after a batch has come. Who wants the first for a while waits for nobody. A batch costs
+// gathers is how long what operations wait for gathers after a batch of several has come. One who misses key after key, alone, waits for nobody. A batch costs
 // both nodes as much as fifteen operations of clients, whatever it brings: one after the other, of a few keys each, they took a third of
 // what a migration takes of the cores, and where clients leave little of them that made a queue of all. What makes a batch already waits for no more.
 const gathers = time.Millisecond
@@ -30,7 +30,7 @@ func (p *pulls) answerAll() {
 		if failed = p.mayAskAgain(err, failed); p.ctx.Err() != nil {
 			return
 		}
-		if p.m.priority.gathers() {
+		if len(batch) > 1 && p.m.priority.gathers() {
 			background.Nap(gathers)
 		}
 	}
