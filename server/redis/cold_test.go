@@ -21,11 +21,17 @@ func TestRandomCommandsOnColdKeysAnswerAsRedisDoes(t *testing.T) {
 	for _, d := range []store.Durability{store.Checkpoint, store.EverySec} {
 		t.Run(d.String(), func(t *testing.T) {
 			ours := startOstroOn(t, tightMemory(t, d), redis.Config{})
-			g := newGenerator(max(*differentialSeed, 1))
-			g.keyCount, g.fillEvery = 2000, 3
-			compareServers(t, g, newPair(t, theirs, ours, 2), newPair(t, theirs, ours, 3))
-			if n := coldReads(t, ours); n < 100 {
-				t.Errorf("only %d records came from disk: the test did not test it", n)
+			one, other := newPair(t, theirs, ours, 2), newPair(t, theirs, ours, 3)
+			const enough, most = 100, 30
+			reads := 0
+			for round := uint64(0); reads < enough && round < most; round++ { // What is cold when is up to the background.
+				g := newGenerator(max(*differentialSeed, 1) + round)
+				g.keyCount, g.fillEvery = 2000, 3
+				compareServers(t, g, one, other)
+				reads = coldReads(t, ours)
+			}
+			if reads < enough {
+				t.Errorf("only %d records came from disk: the test did not test it", reads)
 			}
 		})
 	}
