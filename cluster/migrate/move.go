@@ -13,6 +13,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // stage is what a move does next.
@@ -270,16 +271,18 @@ func pauseFor(ctx context.Context, d time.Duration) {
 }
 
 // step carries out the stage and returns the next.
-func (m *move) step(ctx context.Context) (stage, error) {
+func (m *move) step(ctx context.Context) (next stage, err error) {
 	switch m.at {
 	case queued:
 		return m.queue(ctx)
 	case sampling:
 		return m.sample(ctx)
-	case yielding:
-		return m.transfer(ctx)
+	case yielding: // Until the ranges are open clients wait.
+		background.Promptly(func() { next, err = m.transfer(ctx) })
+		return next, err
 	case opening:
-		return m.open(ctx)
+		background.Promptly(func() { next, err = m.open(ctx) })
+		return next, err
 	case pulling:
 		return m.pull(ctx)
 	case settling:

@@ -11,6 +11,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/background"
 )
 
 // Origin is the node that a Source answers for.
@@ -73,32 +74,42 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
-	m, since, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
-	if errors.Is(err, meta.ErrNotYet) {
-		return nil, nil, fmt.Errorf("%w: %w", errNotYet, err)
-	}
+	var y yielded
+	background.Promptly(func() { y, err = s.yield(ctx, c, &ask, keys, before, &sent) }) // Clients wait.
 	if err != nil {
 		return nil, nil, err
+	}
+	return y, nil, nil
+}
+
+// yield gives the ranges away and sends what goes with them: of keys what was not sent from the shelf before, or is not what it was.
+func (s *Source) yield(ctx context.Context, c *peer.Call, ask *transfer, keys []store.ArrivingKey, before *Shelf, sent *ahead) (y yielded, err error) {
+	m, since, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
+	if errors.Is(err, meta.ErrNotYet) {
+		return y, fmt.Errorf("%w: %w", errNotYet, err)
+	}
+	if err != nil {
+		return y, err
 	}
 	shelf, leave, err := s.shelfFor(c)
 	if err != nil {
-		return nil, nil, err
+		return y, err
 	}
 	defer leave()
 	if ask.Ahead && shelf != before {
-		return nil, nil, errShelfClosed // What was sent ahead is another log's.
+		return y, errShelfClosed // What was sent ahead is another log's.
 	}
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
-		return nil, nil, err
+		return y, err
 	}
-	y := yielded{Ceiling: shelf.store.Ceiling()}
+	y.Ceiling = shelf.store.Ceiling()
 	if ask.Ahead {
-		if y.Outdated, keys, err = shelf.outdated(&sent); err != nil {
-			return nil, nil, err
+		if y.Outdated, keys, err = shelf.outdated(sent); err != nil {
+			return y, err
 		}
 	}
 	if err := shelf.sendKeys(keys, func(part []byte) error { return c.Send(yielded{}, part) }); err != nil {
-		return nil, nil, err
+		return y, err
 	}
 	if !ask.Counted {
 		y.Bytes = shelf.bytesOf(m.Ranges)
@@ -106,7 +117,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if !since.IsZero() {
 		y.Closed = time.Since(since)
 	}
-	return y, nil, nil
+	return y, nil
 }
 
 // ahead sends keys before the source yields, if the target takes them so, and says from which shelf.

@@ -16,8 +16,9 @@ import (
 const gathers = time.Millisecond
 
 // answerAll brings what operations wait for. One batch is under way at a time, and the next one gathers. What an answer had no room for
-// is asked for again at once, before what was wanted later.
+// is asked for again at once, before what was wanted later. It is for a goroutine of its own.
 func (p *pulls) answerAll() {
+	background.Prompt()
 	for failed := false; ; {
 		batch := p.m.priority.take(p.ctx)
 		if batch == nil {

@@ -24,6 +24,7 @@ type caller struct {
 	out    *sender
 	room   chan struct{} // bounds the handlers that run
 	quiet  bool          // its goroutine is
+	prompt bool          // its goroutine is, or quiet
 	behind bool          // answers in order wait for others to leave with them
 	soon   patience      // of calls that are answered in order
 
@@ -80,10 +81,7 @@ func (k *caller) run(ctx context.Context) error {
 			m = method{handler: unknown}
 		}
 		k.ear.awake = k.ear.awake || m.promptly
-		if m.quiet && !k.quiet {
-			k.quiet = true
-			background.Modest()
-		}
+		k.become(m)
 		if m.inOrder {
 			err = k.answerInOrder(ctx, m, &f)
 		} else if err = k.catchUp(); err == nil {
@@ -93,6 +91,18 @@ func (k *caller) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+	}
+}
+
+// become gives the goroutine a thread of the kind that a method asks for. Who is quiet stays so.
+func (k *caller) become(m method) {
+	switch {
+	case m.quiet && !k.quiet:
+		k.quiet, k.prompt = true, true
+		background.Modest()
+	case m.promptly && !k.prompt:
+		k.prompt = true
+		background.Prompt()
 	}
 }
 

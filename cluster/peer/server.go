@@ -147,8 +147,8 @@ func (s *Server) HandleInOrder(name string, h Handler) {
 	s.set(name, method{handler: h, inOrder: true})
 }
 
-// HandlePromptly is HandleInOrder for calls that come one after the other on Lines: from the first of them on whoever serves the
-// connection listens for the next.
+// HandlePromptly is HandleInOrder for calls that come one after the other on Lines, and that clients wait for: from the first of them on
+// whoever serves the connection listens for the next, on a thread that goes before others.
 func (s *Server) HandlePromptly(name string, h Handler) {
 	s.set(name, method{handler: h, inOrder: true, promptly: true})
 }

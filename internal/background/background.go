@@ -12,41 +12,50 @@ import (
 // for as long as the goroutine lives. On a busy machine it may be off its core for
 // long at any moment, so it takes no lock that serving goroutines take: those
 // would wait with it. What needs such a lock it does Aloud.
-func Quiet() {
-	runtime.LockOSThread()
-	lower(niceness)
-	Relieve()
-}
+func Quiet() { nice(niceness)() }
 
 // Modest is Quiet for work whose end clients wait for in a way, as for that of a migration: it goes after those who serve, and
 // before what is quiet.
-func Modest() {
+func Modest() { nice(modesty)() }
+
+// Prompt moves the calling goroutine to a thread of its own that waits for no other's slice, for as long as the goroutine lives. It is for
+// who clients wait for, and who works for some ten microseconds between two waits. It gets no more of a core than its part.
+func Prompt() {
 	runtime.LockOSThread()
-	lower(modesty)
-	Relieve()
+	hasten()
 }
+
+// Promptly runs f on such a thread, and waits for its end.
+func Promptly(f func()) { apart(Prompt, f) }
 
 // Quietly runs f on a thread of a priority below that of quiet goroutines, and waits for its end. It is
 // for what may come later than their work.
-func Quietly(f func()) { apart(patience, f) }
+func Quietly(f func()) { apart(nice(patience), f) }
 
 // Waiting is Quietly with the priority of quiet goroutines, for who waits for a disk more than it works.
-func Waiting(f func()) { apart(niceness, f) }
+func Waiting(f func()) { apart(Quiet, f) }
 
 // Modestly is Quietly with the priority of modest goroutines.
-func Modestly(f func()) { apart(modesty, f) }
+func Modestly(f func()) { apart(Modest, f) }
 
-// apart runs f on a thread of its own, and waits for its end.
-func apart(niceness int, f func()) {
+// apart runs f on a thread of its own, of a kind, and waits for its end.
+func apart(kind, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread()
-		lower(niceness)
-		Relieve()
+		kind()
 		f()
 	}()
 	<-done
+}
+
+// nice is a kind of threads.
+func nice(n int) func() {
+	return func() {
+		runtime.LockOSThread()
+		lower(n)
+		Relieve()
+	}
 }
 
 // Aloud runs f for a quiet goroutine on a thread of usual priority, and waits

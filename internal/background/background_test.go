@@ -1,6 +1,7 @@
 package background
 
 import (
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -76,5 +77,29 @@ func TestWhatIsDoneQuietlyIsDoneAtLowPriorityAndOver(t *testing.T) {
 	})
 	if got < patience {
 		t.Errorf("niceness %d, want %d", got, patience)
+	}
+}
+
+func TestAPromptGoroutineWantsLessTimeThanOthersAndHasTheirPriority(t *testing.T) {
+	look := func() *unix.SchedAttr {
+		attr, err := unix.SchedGetAttr(0, 0)
+		if err != nil {
+			t.Error(err)
+			return &unix.SchedAttr{}
+		}
+		return attr
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	usual, prompt := look(), &unix.SchedAttr{}
+	Promptly(func() { prompt = look() })
+	if usual.Runtime == 0 {
+		t.Skip("this kernel knows of no slices: it is of before 6.12")
+	}
+	if prompt.Runtime != uint64(moment) || prompt.Runtime >= usual.Runtime || prompt.Nice != usual.Nice || prompt.Policy != usual.Policy {
+		t.Errorf("slice %d, niceness %d, policy %d; usual are %d, %d and %d", prompt.Runtime, prompt.Nice, prompt.Policy, usual.Runtime, usual.Nice, usual.Policy)
+	}
+	if now := look(); *now != *usual {
+		t.Errorf("the caller's thread is %+v, and was %+v", *now, *usual)
 	}
 }

@@ -77,7 +77,7 @@ func InTurn(f func(rest func())) {
 func InTurnHumbly(f func(rest func())) {
 	humbleTurns <- struct{}{}
 	defer func() { <-humbleTurns }()
-	apart(humility, func() {
+	apart(nice(humility), func() {
 		var c courtesy
 		f(c.rest)
 	})
