@@ -147,7 +147,7 @@ type Migration struct {
 	Returned  string    `json:"returned,omitempty"`
 	Requested time.Time `json:"requested"`
 	Began     time.Time `json:"began,omitzero"`
-	// Closed is for how long nobody served the ranges when they changed hands, known once it is served; 0 with late ownership, or if the target was another life then.
+	// Closed is for how long nobody served the ranges when they changed hands, at the most, known once it is served; 0 with late ownership, or if the target was another life then.
 	Closed time.Duration `json:"closed_ns,omitempty"`
 	// Served is since when the target carries all load, and nothing but cold records is still to come.
 	Served time.Time `json:"served,omitzero"`

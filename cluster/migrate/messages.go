@@ -58,6 +58,16 @@ type yielded struct {
 	Bytes int64 `json:"bytes"`
 	// Closed is for how long clients had been waiting when it was sent; 0 if the source yielded for an earlier question.
 	Closed time.Duration `json:"closed,omitempty"`
+	// Took is how long the source had been at the question then: what is left of the time until its answer is the way there and back.
+	Took time.Duration `json:"took,omitempty"`
+}
+
+// closedFor is for how long clients had been waiting, at the most, when the answer to a question of so long ago came; 0 if that is not known.
+func (y *yielded) closedFor(since time.Duration) time.Duration {
+	if y.Closed == 0 || y.Took == 0 {
+		return y.Closed // A source of an earlier version does not say how long the way was.
+	}
+	return y.Closed + max(since-y.Took, 0)
 }
 
 // pull asks for the next records of a range: the head of methodPull.

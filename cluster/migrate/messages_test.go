@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
@@ -138,6 +139,24 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 		}
 		if err == nil && used != len(b) {
 			t.Fatalf("%d of %d bytes were keys", used, len(b))
+		}
+	}
+}
+
+func TestClientsWaitedNoLongerThanTheSourceSaysAndTheWayTook(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		why               string
+		said              yielded
+		since, wantClosed time.Duration
+	}{
+		{"the way there and back is counted", yielded{Closed: 2 * ms, Took: 10 * ms}, 13 * ms, 5 * ms},
+		{"a clock that stood still takes nothing away", yielded{Closed: 2 * ms, Took: 10 * ms}, 9 * ms, 2 * ms},
+		{"the source yielded before", yielded{Took: 10 * ms}, 13 * ms, 0},
+		{"an earlier version says nothing of the way", yielded{Closed: 2 * ms}, 13 * ms, 2 * ms},
+	} {
+		if got := c.said.closedFor(c.since); got != c.wantClosed {
+			t.Errorf("%s: %v, want %v", c.why, got, c.wantClosed)
 		}
 	}
 }

@@ -57,7 +57,7 @@ type move struct {
 	returns  string    // why, if nobody cancelled it
 	yielded  yielded
 	heard    time.Time          // when it came
-	closed   time.Duration      // for how long nobody served the ranges, when that is over and known
+	closed   time.Duration      // for how long nobody served the ranges, at the most: until heard, and when that is over until it was; 0 if that is not known
 	hasAsked bool               // the source was asked to yield
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival

@@ -65,6 +65,7 @@ var errNotYet = peer.NewCode("migrate-not-yet", "the migration cannot begin yet"
 
 // transfer yields, and sends what goes with it.
 func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error) {
+	began := time.Now()
 	var ask transfer
 	if err := c.Bind(&ask); err != nil {
 		return nil, nil, err
@@ -79,6 +80,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
+	y.Took = time.Since(began)
 	return y, nil, nil
 }
 

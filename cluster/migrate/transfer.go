@@ -41,6 +41,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 		_, _ = m.ask(ctx)
 		return yielding, m.halt(ctx, AfterTransfer)
 	}
+	asked := time.Now()
 	y, err := m.ask(ctx)
 	switch {
 	case errors.Is(err, errNotYet):
@@ -51,6 +52,7 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	m.silence.end()
 	m.waits("")
 	m.yielded, m.heard = y, time.Now()
+	m.closed = y.closedFor(m.heard.Sub(asked))
 	if y.Bytes > 0 {
 		m.total.Store(y.Bytes)
 	}
@@ -158,8 +160,8 @@ func (m *move) open(ctx context.Context) (stage, error) {
 	}
 	m.first = nil
 	m.o.Gate.Open(m.want.Ranges)
-	if m.yielded.Closed > 0 {
-		m.closed = m.yielded.Closed + time.Since(m.heard)
+	if m.closed > 0 {
+		m.closed += time.Since(m.heard)
 		m.log.Info("this node serves the ranges", "closed", m.closed.Round(time.Microsecond).String(), "ofThatAtTheSource", m.yielded.Closed.Round(time.Microsecond).String())
 	}
 	return pulling, nil
