@@ -159,7 +159,7 @@ func (s *balanceScene) load(ctx context.Context, p *progress) (err error) {
 
 // run has clients at work until the load is even, or the time is up, and for the quiet period.
 func (s *balanceScene) run(ctx context.Context, p *progress, out *balanceOutcome) error {
-	r, err := newRoamer(s.addrs, s.owner, s.f.clients, s.keys, popular(len(s.keys), s.f.skew), s.f.value)
+	r, err := newRoamer(s.addrs, s.owner, s.f.clients, 1, s.keys, popular(len(s.keys), s.f.skew), s.f.value)
 	if err != nil {
 		return err
 	}

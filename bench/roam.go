@@ -19,7 +19,9 @@ import (
 
 // roamer is a cluster client under a paced load: operations are due at the moments of a Poisson process, go to the
 // node that owns their slot as far as the client knows, and follow MOVED and ASK as any cluster client
-// does, which also reads the map anew then. One thread drives all connections through epoll. A latency counts from when its
+// does, which also reads the map anew then. Each goes over a connection that is free. When none is they share connections, as far as
+// the depth allows, and what is due at once goes with one write: so do clients that have one connection for all who use them,
+// ioredis and Lettuce among them. One thread drives all connections through epoll. A latency counts from when its
 // operation was due until the last answer, redirections and retries included.
 //
 // It belongs to one goroutine, but for what is told by channels.
@@ -29,6 +31,9 @@ type roamer struct {
 	maps  *roamMap
 	epoll int
 	conns []*roamConn
+	depth int         // operations on a connection at the most
+	dirty []*roamConn // have something to be sent
+	buf   [64 << 10]byte
 
 	keys  []uint32 // records that are asked for
 	draw  func() uint32
@@ -46,15 +51,18 @@ type roamer struct {
 // roamNode is a node of the cluster.
 type roamNode struct {
 	addr    string
+	conns   []*roamConn
 	idle    []*roamConn
-	waiting []roamOp // due, and no connection is free
+	turn    int      // of conns, whose turn it is to be shared
+	room    int      // for so many operations more
+	waiting []roamOp // due, and there is none
 }
 
 // roamOp is one operation.
 type roamOp struct {
 	id    uint32
 	write bool
-	ask   bool // with ASKING
+	ask   bool // with ASKING, whose answer comes first
 	due   time.Time
 }
 
@@ -79,10 +87,9 @@ type roamConn struct {
 	fd    int
 	node  int
 	index int
-	op    roamOp
-	out   []byte
+	ops   []roamOp // without an answer, in their order
+	out   []byte   // to be sent; some if it is in dirty
 	in    []byte
-	owed  int // replies
 }
 
 // roamTotal is what a roamer saw.
@@ -93,8 +100,8 @@ type roamTotal struct {
 	late         int // operations that were due and not answered within the patience after the end
 }
 
-// newRoamer connects to all nodes. slots tells at first who owns each.
-func newRoamer(addrs []string, owner slotOwners, clients int, keys []uint32, draw func() uint32, value int) (*roamer, error) {
+// newRoamer connects to all nodes, so many times each. owner tells at first who owns each slot.
+func newRoamer(addrs []string, owner slotOwners, clients, depth int, keys []uint32, draw func() uint32, value int) (*roamer, error) {
 	maps, err := newRoamMap(addrs)
 	if err != nil {
 		return nil, err
@@ -104,7 +111,7 @@ func newRoamer(addrs []string, owner slotOwners, clients int, keys []uint32, dra
 		maps.close()
 		return nil, fmt.Errorf("create an epoll instance: %w", err)
 	}
-	r := &roamer{maps: maps, epoll: epoll, owner: owner, keys: keys, draw: draw, value: make([]byte, value), rng: rand.New(rand.NewPCG(1, 2)), errors: map[string]int64{}}
+	r := &roamer{maps: maps, epoll: epoll, depth: depth, owner: owner, keys: keys, draw: draw, value: make([]byte, value), rng: rand.New(rand.NewPCG(1, 2)), errors: map[string]int64{}}
 	for n, addr := range addrs {
 		r.nodes = append(r.nodes, roamNode{addr: addr})
 		for range clients {
@@ -124,7 +131,8 @@ func (r *roamer) connect(node int) error {
 	}
 	c := &roamConn{fd: fd, node: node, index: len(r.conns)}
 	r.conns = append(r.conns, c)
-	r.nodes[node].idle = append(r.nodes[node].idle, c)
+	n := &r.nodes[node]
+	n.conns, n.idle, n.room = append(n.conns, c), append(n.idle, c), n.room+r.depth
 	return unix.EpollCtl(r.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(c.index)})
 }
 
@@ -155,6 +163,7 @@ func (r *roamer) run(ctx context.Context, perSecond float64, writes float64) (ro
 			due = now.Add(10 * time.Millisecond)
 			r.saturate(now, writes)
 		}
+		r.flush()
 		if err := r.wait(events, time.Until(due)); err != nil {
 			return roamTotal{}, err
 		}
@@ -197,21 +206,40 @@ func (r *roamer) place(op roamOp) {
 
 func (r *roamer) placeAt(node int, op roamOp) {
 	n := &r.nodes[node]
-	if len(n.idle) == 0 {
+	if n.room == 0 {
 		n.waiting = append(n.waiting, op)
 		return
 	}
-	c := n.idle[len(n.idle)-1]
-	n.idle = n.idle[:len(n.idle)-1]
-	r.send(c, op)
+	n.room--
+	r.put(n.free(r.depth), op)
 }
 
-func (r *roamer) send(c *roamConn, op roamOp) {
-	c.op, c.owed, c.in = op, 1, c.in[:0]
-	c.out = c.out[:0]
+// free is a connection for one operation more; there is one. Of those that are not idle all have their turn.
+func (n *roamNode) free(depth int) *roamConn {
+	if last := len(n.idle) - 1; last >= 0 {
+		c := n.idle[last]
+		n.idle = n.idle[:last]
+		return c
+	}
+	for {
+		c := n.conns[n.turn]
+		if n.turn++; n.turn == len(n.conns) {
+			n.turn = 0
+		}
+		if len(c.ops) < depth {
+			return c
+		}
+	}
+}
+
+// put has an operation be sent over a connection with the next flush.
+func (r *roamer) put(c *roamConn, op roamOp) {
+	c.ops = append(c.ops, op)
+	if len(c.out) == 0 {
+		r.dirty = append(r.dirty, c)
+	}
 	if op.ask {
 		c.out = append(c.out, "*1\r\n$6\r\nASKING\r\n"...)
-		c.owed = 2
 	}
 	var key [32]byte
 	k := key[:workload.Text30.Len()]
@@ -226,9 +254,17 @@ func (r *roamer) send(c *roamConn, op roamOp) {
 		c.out = append(c.out, "*2\r\n$3\r\nGET\r\n$30\r\n"...)
 		c.out = append(append(c.out, k...), "\r\n"...)
 	}
-	if n, err := unix.Write(c.fd, c.out); err != nil || n < len(c.out) {
-		r.errors["a request of a few bytes was not sent"]++ // The socket is empty: it is broken.
+}
+
+// flush sends all that is to be sent.
+func (r *roamer) flush() {
+	for _, c := range r.dirty {
+		if n, err := unix.Write(c.fd, c.out); err != nil || n < len(c.out) {
+			r.errors["requests of a few bytes were not sent"]++ // The socket is all but empty: it is broken.
+		}
+		c.out = c.out[:0]
 	}
+	r.dirty = r.dirty[:0]
 }
 
 // wait takes replies until the next operation is due.
@@ -242,34 +278,51 @@ func (r *roamer) wait(events []unix.EpollEvent, d time.Duration) error {
 			return err
 		}
 	}
+	r.flush()
 	if news := r.maps.news.Swap(nil); news != nil {
 		r.owner = *news
 	}
 	return nil
 }
 
-// receive reads what has come, and goes on if it is all.
+// receive reads what has come, and takes all whole replies of it.
 func (r *roamer) receive(c *roamConn) error {
-	var buf [4096]byte
-	n, err := unix.Read(c.fd, buf[:])
+	n, err := unix.Read(c.fd, r.buf[:])
 	switch {
 	case err == unix.EAGAIN || err == unix.EINTR:
 		return nil
 	case err != nil || n == 0:
 		return fmt.Errorf("%s closed a connection", r.nodes[c.node].addr)
 	}
-	c.in = append(c.in, buf[:n]...)
-	for c.owed > 0 {
-		size := replySize(c.in)
+	c.in = append(c.in, r.buf[:n]...)
+	left := c.in
+	for len(c.ops) > 0 {
+		size := replySize(left)
 		if size == 0 {
-			return nil
+			break
 		}
-		if c.owed--; c.owed > 0 {
-			c.in = c.in[size:]
-		}
+		r.take(c, left[:size])
+		left = left[size:]
 	}
-	r.answered(c)
+	c.in = c.in[:copy(c.in, left)]
+	r.sendWaiting(c.node)
 	return nil
+}
+
+// take takes the next reply of a connection.
+func (r *roamer) take(c *roamConn, reply []byte) {
+	op := &c.ops[0]
+	if op.ask {
+		op.ask = false // That was ASKING's.
+		return
+	}
+	done := *op
+	c.ops = c.ops[:copy(c.ops, c.ops[1:])]
+	n := &r.nodes[c.node]
+	if n.room++; len(c.ops) == 0 {
+		n.idle = append(n.idle, c)
+	}
+	r.answered(c, done, reply)
 }
 
 // replySize is how long the first reply is, 0 if it is not all there. There are only simple strings, errors and bulks.
@@ -292,29 +345,24 @@ func replySize(b []byte) int {
 }
 
 // answered counts an operation, or sends it elsewhere.
-func (r *roamer) answered(c *roamConn) {
-	op := c.op
+func (r *roamer) answered(c *roamConn, op roamOp, reply []byte) {
 	switch {
-	case c.in[0] == '-':
-		defer r.placeAt(r.redirect(c, &op), op)
-	case c.in[0] == '$' && c.in[1] == '-':
+	case reply[0] == '-':
+		r.placeAt(r.redirect(c, &op, reply), op)
+		return
+	case reply[0] == '$' && reply[1] == '-':
 		r.errors["a record is missing"]++
-		fallthrough
-	default:
-		now := time.Now()
-		r.trail.add(roamPoint{now.Sub(r.began), now.Sub(op.due)})
-		r.open--
 	}
-	n := &r.nodes[c.node]
-	n.idle = append(n.idle, c)
-	r.sendWaiting(c.node)
+	now := time.Now()
+	r.trail.add(roamPoint{now.Sub(r.began), now.Sub(op.due)})
+	r.open--
 }
 
-// sendWaiting lets operations go that wait at a node, as long as connections are idle. Those whose keys have moved go
+// sendWaiting lets operations go that wait at a node, as long as there is room. Those whose keys have moved go
 // to where they are now, all of them: nobody may be answered here any more who would look for them.
 func (r *roamer) sendWaiting(node int) {
 	n := &r.nodes[node]
-	for len(n.waiting) > 0 && len(n.idle) > 0 {
+	for len(n.waiting) > 0 && n.room > 0 {
 		next := n.waiting[0]
 		n.waiting = n.waiting[1:]
 		at := node
@@ -326,10 +374,9 @@ func (r *roamer) sendWaiting(node int) {
 }
 
 // redirect says where an operation goes that was refused.
-func (r *roamer) redirect(c *roamConn, op *roamOp) int {
-	text, _, _ := strings.Cut(string(c.in[1:]), "\r\n")
+func (r *roamer) redirect(c *roamConn, op *roamOp, reply []byte) int {
+	text := strings.TrimSpace(string(reply[1:]))
 	words := strings.Fields(text)
-	op.ask = false
 	if len(words) == 3 && (words[0] == "MOVED" || words[0] == "ASK") {
 		slot, _ := strconv.Atoi(words[1])
 		for i := range r.nodes {
@@ -347,7 +394,7 @@ func (r *roamer) redirect(c *roamConn, op *roamOp) int {
 			return i
 		}
 	}
-	if words[0] != "TRYAGAIN" {
+	if len(words) == 0 || words[0] != "TRYAGAIN" {
 		r.errors[text]++
 	}
 	return int(r.ownerOf(op.id))

@@ -38,6 +38,7 @@ type rocksteadyFlags struct {
 	value       int
 	clients     int
 	connections int
+	depth       int
 	ofRedis     count
 	redisLimit  time.Duration
 	loads       []int
@@ -73,9 +74,9 @@ func rocksteadyCommand() *cobra.Command {
 most that they get without falling behind. After some calm seconds half of the records moves to another node; when all
 is over there are as many calm seconds again. The next migration moves them back; and so on. In each round
 all modes take turns, under the same load. Operations are due at random moments, whatever the nodes do, and a latency counts
-from when its operation was due. Clients follow redirections as cluster clients do. Where the host of a virtual machine
-took time of its cores meanwhile the migration is done again, and of all tries the one counts from which it took least, whatever
-its figures; errors of all count.
+from when its operation was due. Clients follow redirections as cluster clients do, and share connections when all are
+busy. Where the host of a virtual machine took time of its cores meanwhile the migration is done again, and of all tries the
+one counts from which it took least, whatever its figures; errors of all count.
 
 Redis 7.0 Cluster does the same with redis-cli --cluster reshard: masters without replicas, where Ostro keeps three copies.
 It is given fewer records (--redis-records), for it takes long; its rate does not depend on how many there are.
@@ -104,7 +105,8 @@ At the end it says of every claim whether it held.`,
 	fl.Var(&f.records, "records", "records of the node; half of them move")
 	fl.IntVar(&f.value, "value", 100, "bytes of a value; keys have 30")
 	fl.IntVar(&f.clients, "clients", 32, "clients whose most is what loads are a part of: each sends the next operation after the last")
-	fl.IntVar(&f.connections, "connections", 64, "connections to each node that the offered load goes over, with one operation under way on each; what is due when all are busy waits for one")
+	fl.IntVar(&f.connections, "connections", 64, "connections to each node that the offered load goes over")
+	fl.IntVar(&f.depth, "depth", 16, "operations under way on each of them at the most: what is due when all are busy shares one, and beyond that waits")
 	fl.IntSliceVar(&f.loads, "loads", []int{80}, "offered loads, in percent of the most that --clients get from one node")
 	fl.Float64Var(&f.perSec, "rate", 0, "offered load in operations per second instead")
 	fl.DurationVar(&f.calm, "calm", 1500*time.Millisecond, "time without a migration before each one, and after it")
@@ -130,8 +132,8 @@ func (f rocksteadyFlags) check() error {
 	switch {
 	case f.value < workload.StampLen:
 		return fmt.Errorf("--value %d: at least %d, so that a record can be told from another", f.value, workload.StampLen)
-	case f.clients < 1 || f.connections < 1 || f.rounds < 1 || f.skewRounds < 1 || f.tries < 1:
-		return errors.New("--clients, --connections, --rounds, --skew-rounds and --tries must be at least 1")
+	case f.clients < 1 || f.connections < 1 || f.depth < 1 || f.rounds < 1 || f.skewRounds < 1 || f.tries < 1:
+		return errors.New("--clients, --connections, --depth, --rounds, --skew-rounds and --tries must be at least 1")
 	case f.calm <= 0 || f.redisLimit <= 0 || f.perSec < 0:
 		return errors.New("--calm and --redis-limit must be above 0, --rate not below")
 	case len(f.loads) == 0 || len(f.modes) == 0:

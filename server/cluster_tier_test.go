@@ -94,9 +94,7 @@ func TestDataOfAClusterLivesInTheSharedTierAndSurvivesRestartsAndDeaths(t *testi
 	w.write(c, coldKeys, coldKeys+300)
 	w.check(c, 0, coldKeys+300)
 	for _, n := range []view.NodeID{"n2", "n3"} {
-		if objects(t, dir, w.cache.Snapshot().Nodes[n].Log) == 0 {
-			t.Errorf("the tier has nothing of %s, which lives", n)
-		}
+		w.until(fmt.Sprintf("the tier has something of %s, which lives", n), func() bool { return objects(t, dir, w.cache.Snapshot().Nodes[n].Log) > 0 })
 	}
 }
 

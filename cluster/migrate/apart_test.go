@@ -169,10 +169,11 @@ func TestATargetHearsThatItsSourceLooksForResultsAndWaits(t *testing.T) {
 		}, (*peer.Server).ServeConn)
 		disk.takes.Store(int64(silent / 7))
 		began := time.Now()
-		m.once(t.Context())
+		next, err := m.transfer(t.Context())
+		m.hearOut()
 		took := time.Since(began)
-		if m.at != opening || asked.Load() != 1 {
-			t.Errorf("after %s the target is %s and has asked %d times", took, m.at, asked.Load())
+		if next != opening || err != nil || asked.Load() != 1 {
+			t.Errorf("after %s the target is %s and has asked %d times (%v)", took, next, asked.Load(), err)
 		}
 		if got := len(keysIn(m.first)); got != n {
 			t.Errorf("%d of %d results came", got, n)

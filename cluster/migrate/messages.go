@@ -52,6 +52,9 @@ type yielded struct {
 	// Ahead is set in parts that were sent before the source had yielded, and Outdated in the end: what of them does not count.
 	Ahead    bool     `json:"ahead,omitempty"`
 	Outdated []extent `json:"outdated,omitempty"`
+	// All is set in the part that all else is in, for nothing follows it but the same as the answer: that is made by another
+	// thread, which may have to wait for a core.
+	All bool `json:"all,omitempty"`
 	// Ceiling is no lower than any version of the ranges at the source.
 	Ceiling uint64 `json:"ceiling"`
 	// Bytes estimates how much there is to pull.

@@ -59,6 +59,7 @@ type move struct {
 	heard    time.Time          // when it came
 	closed   time.Duration      // for how long nobody served the ranges, at the most: until heard, and when that is over until it was; 0 if that is not known
 	hasAsked bool               // the source was asked to yield
+	answer   *peer.Stream       // the question's, until all of it was heard
 	first    []byte             // entries that came with yielded
 	room     *store.ArrivalRoom // for the arrival
 	prepared func()             // to be called when what was made ready is not needed any more; nil if nothing was
@@ -161,12 +162,11 @@ func (m *move) stop() {
 // once carries out one stage, and begins it again after a while if it failed.
 func (m *move) once(ctx context.Context) {
 	working, stop := context.WithCancelCause(ctx)
-	watched := make(chan struct{})
+	was, watched := m.at, make(chan struct{})
 	go func() {
 		defer close(watched)
-		m.watch(working, stop)
+		m.watch(working, stop, was)
 	}()
-	was := m.at
 	next, err := m.step(working)
 	cause := context.Cause(working)
 	stop(nil)
@@ -186,15 +186,15 @@ func (m *move) once(ctx context.Context) {
 }
 
 // watch stops a stage when etcd says that there is another thing to do.
-func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc) {
+func (m *move) watch(ctx context.Context, stop context.CancelCauseFunc, at stage) {
 	for {
 		changed := m.o.Cache.Changed()
 		now, there := m.o.Cache.Snapshot().Migrations[m.id]
 		switch {
-		case there && now.Stage == meta.Returning && m.at == returning:
+		case there && now.Stage == meta.Returning && at == returning:
 		case !there, !driven(now.Stage):
 			stop(errEnded)
-		case now.Cancel && m.at != returning:
+		case now.Cancel && at != returning:
 			stop(errCancel)
 		}
 		select {
@@ -277,8 +277,14 @@ func (m *move) step(ctx context.Context) (next stage, err error) {
 		return m.queue(ctx)
 	case sampling:
 		return m.sample(ctx)
-	case yielding: // Until the ranges are open clients wait.
-		background.Promptly(func() { next, err = m.transfer(ctx) })
+	case yielding: // Until the ranges are open clients wait, so that is one step.
+		background.Promptly(func() {
+			defer m.hearOut()
+			if next, err = m.transfer(ctx); err == nil && next == opening {
+				m.enter(opening)
+				next, err = m.open(ctx)
+			}
+		})
 		return next, err
 	case opening:
 		background.Promptly(func() { next, err = m.open(ctx) })

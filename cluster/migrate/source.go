@@ -75,54 +75,59 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	if err != nil {
 		return nil, nil, err
 	}
-	var y yielded
-	var since time.Time
-	background.Promptly(func() { y, since, err = s.yield(ctx, c, &ask, keys, before, &sent) }) // Clients wait.
+	y := yielded{All: true}
+	background.Promptly(func() { // Clients wait.
+		var since time.Time
+		if since, err = s.yield(ctx, c, &ask, keys, before, &sent, &y); err != nil {
+			return
+		}
+		now := time.Now()
+		y.Took = now.Sub(began)
+		if !since.IsZero() {
+			y.Closed = now.Sub(since)
+		}
+		err = c.Send(y, nil)
+	})
 	if err != nil {
 		return nil, nil, err
-	}
-	now := time.Now()
-	y.Took = now.Sub(began)
-	if !since.IsZero() {
-		y.Closed = now.Sub(since)
 	}
 	return y, nil, nil
 }
 
 // yield gives the ranges away and sends what goes with them: of keys what was not sent from the shelf before, or is not what it was. Clients
 // wait since the moment that it returns; none if the ranges were given away before.
-func (s *Source) yield(ctx context.Context, c *peer.Call, ask *transfer, keys []store.ArrivingKey, before *Shelf, sent *ahead) (y yielded, since time.Time, err error) {
+func (s *Source) yield(ctx context.Context, c *peer.Call, ask *transfer, keys []store.ArrivingKey, before *Shelf, sent *ahead, y *yielded) (since time.Time, err error) {
 	m, since, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
 	if errors.Is(err, meta.ErrNotYet) {
-		return y, since, fmt.Errorf("%w: %w", errNotYet, err)
+		return since, fmt.Errorf("%w: %w", errNotYet, err)
 	}
 	if err != nil {
-		return y, since, err
+		return since, err
 	}
 	shelf, leave, err := s.shelfFor(c)
 	if err != nil {
-		return y, since, err
+		return since, err
 	}
 	defer leave()
 	if ask.Ahead && shelf != before {
-		return y, since, errShelfClosed // What was sent ahead is another log's.
+		return since, errShelfClosed // What was sent ahead is another log's.
 	}
 	if err := sendCompletions(ctx, c, shelf.store, m.Ranges); err != nil {
-		return y, since, err
+		return since, err
 	}
 	y.Ceiling = shelf.store.Ceiling()
 	if ask.Ahead {
 		if y.Outdated, keys, err = shelf.outdated(sent); err != nil {
-			return y, since, err
+			return since, err
 		}
 	}
 	if err := shelf.sendKeys(keys, func(part []byte) error { return c.Send(yielded{}, part) }); err != nil {
-		return y, since, err
+		return since, err
 	}
 	if !ask.Counted {
 		y.Bytes = shelf.bytesOf(m.Ranges)
 	}
-	return y, since, nil
+	return since, nil
 }
 
 // ahead sends keys before the source yields, if the target takes them so, and says from which shelf.

@@ -123,7 +123,7 @@ func (m *move) ask(ctx context.Context) (yielded, error) {
 	if err != nil {
 		return yielded{}, err
 	}
-	defer s.Close()
+	m.answer = s
 	s.Stall(silent)
 	m.first = m.first[:0]
 	var early []byte
@@ -138,13 +138,24 @@ func (m *move) ask(ctx context.Context) (yielded, error) {
 		} else {
 			m.first = append(m.first, bulk...)
 		}
-		if last {
+		if last || y.All {
 			if m.first, err = appendValid(m.first, early, y.Outdated); err != nil {
 				return y, err
 			}
 			return y, m.halt(ctx, AfterTransfer)
 		}
 	}
+}
+
+// hearOut ends the last question, once nobody waits for what it brought: all of that comes before the answer itself.
+func (m *move) hearOut() {
+	if m.answer == nil {
+		return
+	}
+	m.answer.Stall(time.Second)
+	_, _, _ = m.answer.Next(&yielded{}) // It may have come, and a source that says nothing more is found out by others.
+	_ = m.answer.Close()
+	m.answer = nil
 }
 
 // open begins to serve the ranges: what is there at once, and what is not when it comes.

@@ -67,12 +67,14 @@ func (ss *Session) getSome(keys []Key, views []View, st []Status) {
 // getAt reads records that approach has found at at.
 func (ss *Session) getAt(keys []Key, at *[batchKeys]record.Address, views []View, st []Status) {
 	for i := range keys {
+		before := ss.leanings
 		if at[i] != 0 && ss.glance(&keys[i], at[i], &views[i]) {
 			ss.usual = len(views[i].Value) + len(keys[i].Bytes) + record.HeaderBytes
-			st[i] = OK
+			st[i], views[i].leans = OK, ss.leanings != before
 			continue
 		}
 		views[i], st[i] = ss.get(&keys[i])
+		views[i].leans = ss.leanings != before
 		for j := i + 1; j < len(keys); j++ {
 			if at[j] != 0 && keys[j].Place == keys[i].Place {
 				at[j] = 0 // It is of before this read, and who reads a key twice must not go back in time.

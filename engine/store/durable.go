@@ -20,6 +20,7 @@ func (ss *Session) note(a record.Address) {
 
 // lean makes the round need what stands before a position of a head.
 func (ss *Session) lean(h *hlog.Head, pos uint64) {
+	ss.leanings++
 	ss.sealFor(h, pos)
 	ss.need = max(ss.need, h.Batch())
 }

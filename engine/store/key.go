@@ -44,12 +44,17 @@ type View struct {
 	Kind     record.Kind
 
 	live  bool           // present and not expired
+	leans bool           // see Leans; set by Read and GetBatch
 	at    record.Address // of the entry, 0 if there was none
 	floor uint64         // of the stripe, when there was no entry
 }
 
 // Exists tells whether the view is of a present key.
 func (v *View) Exists() bool { return v.live }
+
+// Leans tells, of what Read and GetBatch have seen, whether it may not be durable yet. Who is told of nothing else in a round need not
+// wait for the round's ticket.
+func (v *View) Leans() bool { return v.leans }
 
 // Write is a record to be.
 type Write struct {

@@ -16,12 +16,15 @@ func (ss *Session) Get(k *Key) (v View, st Status) {
 // Read is Get into a view of the caller's: moving views around would be half of
 // the work.
 func (ss *Session) Read(k *Key, v *View) (st Status) {
+	before := ss.leanings
 	if !ss.tx.open {
 		if a := ss.ix.First(k.Place); a != 0 && ss.glance(k, a, v) {
+			v.leans = ss.leanings != before
 			return OK
 		}
 	}
 	*v, st = ss.get(k)
+	v.leans = ss.leanings != before
 	return st
 }
 

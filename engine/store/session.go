@@ -32,6 +32,7 @@ type Session struct {
 
 	arena      arena          // copies that views point to, until End
 	need       record.BatchID // must be durable before replies go out; see Ticket
+	leanings   uint64         // how often need has grown by what was read
 	sealed     uint64         // where the head was at the last Seal
 	tx         txn            // the open transaction
 	cold       []wanted

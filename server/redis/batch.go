@@ -143,6 +143,7 @@ func (b *batch) run(ss *store.Session, i int) {
 // answer writes the reply of one operation and counts it.
 func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
 	out, cmd, refusal := &op.c.out, commandGet, ""
+	sure := !op.set && !v.Leans() && op.c.net.sure == op.c.replied()
 	if op.set {
 		cmd = commandSet
 	}
@@ -166,5 +167,8 @@ func (l *loop) answer(op *batchOp, v *store.View, st store.Status) {
 	if refusal != "" {
 		out.Error(refusal)
 		l.tally.failed(cmd, []byte(refusal))
+	}
+	if sure {
+		op.c.net.sure = op.c.replied()
 	}
 }

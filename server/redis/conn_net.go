@@ -28,6 +28,7 @@ type netState struct {
 	gone     int64 // replies that have left the buffer
 	sent     int   // bytes at the buffer's start that the socket took
 	released int64 // replies that may be sent
+	sure     int64 // replies up to here wait for nothing of their round, or unsure: see hold
 
 	interest  uint32 // what epoll watches
 	told      uint32 // news of its pipe, for loop.ready; 0: not in there

@@ -32,6 +32,7 @@ func (l *loop) command(c *conn, pos, size int) bool {
 
 // single runs a command that does not wait in the batch.
 func (l *loop) single(c *conn, cmd *command, args [][]byte, pos, size int) bool {
+	c.net.sure = unsure
 	if c.net.flying && l.mustLand(c, cmd) {
 		c.setAside()
 		l.blockOnFlight(c, pos)

@@ -8,10 +8,18 @@ import "github.com/ostrodb/ostro/engine/store"
 // Invariant: holds are released in order, and a connection with replies in
 // one gets no reply past it. So its replies keep their order even when a
 // later round needs to wait for nothing.
+//
+// A connection that did nothing in a round but to GET what is durable is sure, and does not wait: with many connections most
+// rounds have a write of somebody, and reads would be as slow as writes are. One that did anything else waits even if it has no
+// reply yet, as in the midst of an EXEC or behind what another node answers: the reply comes in a later round, whose ticket does
+// not stand for what this one wrote.
 type hold struct {
 	ticket store.Ticket
 	conns  []heldReplies
 }
+
+// unsure is conn.net.sure of a connection that has to wait with its round, whatever its replies are.
+const unsure = -1
 
 // heldReplies are a connection's replies up to an end, see conn.replied.
 type heldReplies struct {
@@ -28,9 +36,11 @@ func (l *loop) sendOrHold(t store.Ticket) {
 	for i, c := range l.active {
 		l.active[i] = nil
 		c.net.queued, c.net.exposed = false, false
+		sure := c.net.sure == c.replied()
+		c.net.sure = c.replied()
 		switch {
 		case c.net.closed:
-		case durable && c.net.held == 0:
+		case (durable || sure) && c.net.held == 0:
 			c.net.released = c.replied()
 			l.answered(c)
 			l.write(c)

@@ -280,6 +280,7 @@ func (l *loop) land(c *conn) {
 	}
 	l.begin()
 	l.enqueue(c)
+	c.net.sure = unsure
 	if c.out.Cap() == 0 {
 		c.out.Swap(l.pool.get())
 	}

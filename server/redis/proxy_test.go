@@ -15,6 +15,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/server/redis"
 )
@@ -352,6 +354,45 @@ func TestAProxyWaitsForAnOwnerThatRecovers(t *testing.T) {
 
 // A node dies with forwarded commands on it: reads find the new owner, writes whose
 // fate nobody knows end their connection, and later commands go to the new owner.
+// What a proxy has written itself waits for another node's answer to what its client had asked before, and for its copies all the same.
+func TestAProxysOwnAnswersWaitForTheirCopiesBehindThoseOfOthers(t *testing.T) {
+	copies, first := hlogtest.New(t, 1), true
+	tw := newTownOn(t, 2, redis.Config{Proxy: true, Loops: 1}, func() store.Options {
+		o := store.Options{Dir: t.TempDir(), Durability: store.EverySec}
+		if first {
+			first, o.Replicator = false, copies
+		}
+		return o
+	})
+	t.Cleanup(copies.Flow)
+	mine, old, theirs := tw.keyOf(0, 0), tw.keyOf(0, 1), tw.keyOf(1, 0)
+	c, other := tw.dial(0), tw.dial(0)
+	for _, key := range []string{mine, old, theirs} {
+		ask(t, c, "set", key, "1")
+	}
+	for n, commands := range [][][]string{
+		{{"get", theirs}, {"set", mine, "2"}},
+		{{"get", old}, {"get", theirs}, {"set", mine, "2"}},
+	} {
+		copies.Hold()
+		must(t, c.sendAll(commands))
+		pass(tw.nodes[0].srv)
+		if got := ask(t, other, "get", theirs); got != "1" { // It goes the same way, so the answer to the former is there.
+			t.Fatal(got)
+		}
+		pass(tw.nodes[0].srv)
+		if unread(t, c.conn) > 0 {
+			t.Errorf("%d: there is an answer before there are copies", n)
+		}
+		copies.Flow()
+		for range commands {
+			if r, err := c.receive(); err != nil || r.text != "1" && r.text != "OK" {
+				t.Fatalf("%d: %+v, %v", n, r, err)
+			}
+		}
+	}
+}
+
 func TestAProxySurvivesTheDeathOfAnOwner(t *testing.T) {
 	tw := newProxies(t, 3)
 	key := tw.keyOf(1, 0)
