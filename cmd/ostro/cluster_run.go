@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ type devCluster struct {
 	log    *os.File // etcd's
 
 	failed   chan error    // something that cannot go on
+	isReady  atomic.Bool   // clients could connect to all nodes, once
 	stopping chan struct{} // closed when all shall end
 	watchers sync.WaitGroup
 
@@ -125,6 +127,7 @@ func (d *devCluster) up(ctx context.Context) error {
 	if err := d.await(ctx); err != nil {
 		return err
 	}
+	d.isReady.Store(true)
 	d.out.ready(d.snapshot(), d.dir, d.flags)
 	return nil
 }
@@ -248,6 +251,9 @@ func (d *devCluster) watch(c *child, respawn bool) {
 		}
 		if !respawn || d.removed(c) {
 			d.out.died(c, how, 0)
+			if !d.isReady.Load() && !d.removed(c) { // Nobody else would end the wait for it.
+				d.fail(fmt.Errorf("%s ended before the cluster was ready (%s); the end of %s:\n%s", c.name, how, c.log, c.lastWords(12)))
+			}
 			return
 		}
 		d.out.died(c, how, wait)

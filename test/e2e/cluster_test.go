@@ -67,7 +67,7 @@ func (d *devCluster) start(args ...string) {
 	d.t.Helper()
 	for range 20 {
 		if d.port == 0 || d.cmd == nil {
-			d.port = 10000 + rand.IntN(100)*64
+			d.port = somePort()
 		}
 		if d.launch(append([]string{"--port", fmt.Sprint(d.port)}, args...)...) {
 			return
@@ -76,6 +76,9 @@ func (d *devCluster) start(args ...string) {
 	}
 	d.t.Fatal("no range of free ports could be found")
 }
+
+// somePort is the first of a range of ports that is probably free, below those that the system takes for itself.
+func somePort() int { return 10000 + rand.IntN(100)*64 }
 
 // launch runs it; false if its ports are taken.
 func (d *devCluster) launch(args ...string) bool {
@@ -299,6 +302,23 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 	d.ready.Nodes = d.ready.Nodes[1:]
 	d.holds(100)
+}
+
+func TestAClusterWhoseNodeCannotStartSaysWhy(t *testing.T) {
+	d := newDevCluster(t)
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.dir, "node2"), nil, 0o600); err != nil { // Where its directory would be.
+		t.Fatal(err)
+	}
+	for {
+		r := run(t, "", "cluster", "dev", "--dir", d.dir, "--port", fmt.Sprint(somePort()), "--respawn=false")
+		if !strings.Contains(r.stderr, "another program has") {
+			r.wants(t, 1, "node2 ended before the cluster was ready", "node2.log", "not a directory")
+			return
+		}
+	}
 }
 
 func TestAClusterThatIsNotThereIsExplained(t *testing.T) {
