@@ -387,7 +387,7 @@ func (m *move) sample(ctx context.Context) (stage, error) {
 }
 
 // prepareFor is how long memory is made ready after the sample was taken, at the most.
-const prepareFor = 200 * time.Millisecond
+const prepareFor = 800 * time.Millisecond
 
 func (m *move) samples(ctx context.Context) error {
 	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodSample, transfer{ID: m.id})
