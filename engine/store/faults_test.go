@@ -152,7 +152,9 @@ func TestAFailedSyncEndsAllWrites(t *testing.T) {
 			}
 			broken := errors.New("the disk is broken")
 			put(t, ss, 0, "after", "who knows", 0)
-			dev.Fail(device.OpSync, 1, broken)
+			for nth := range 100 { // The next one may be that of a segment which nobody uses yet.
+				dev.Fail(device.OpSync, 1+nth, broken)
+			}
 			if err := st.Checkpoint(context.Background()); !errors.Is(err, broken) {
 				t.Fatalf("a checkpoint on a broken disk: %v", err)
 			}
