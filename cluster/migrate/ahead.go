@@ -12,6 +12,9 @@ import (
 // yielding, and most of that was as it is now a moment before. So it is sent ahead, while the source still serves. The
 // yielding then says which of it is not what it was any more, and brings that anew.
 //
+// To find that out, and to import it, takes longer than all else that they wait for. So the source looks only at what clients use most
+// before it answers, and at the rest when the target serves: that is imported as if it had been pulled.
+//
 // Invariant: of what was sent ahead only that is imported whose version the source, having yielded, finds to be the one that it had
 // before it was copied. A copy of what somebody was writing is torn, and what was removed must not come back.
 
@@ -24,6 +27,19 @@ type ahead struct {
 
 // extent is where an entry lies in all that was sent ahead: from which byte on, and how many it has.
 type extent [2]uint32
+
+// hotKeys is of how many keys, of those that are used most, clients wait for the judgement.
+const hotKeys = 1024
+
+// part divides it: what clients wait for, and the rest, which begins behind so many bytes.
+func (a *ahead) part() (hot, rest ahead, until uint32) {
+	n := min(hotKeys, len(a.keys))
+	hot = ahead{a.keys[:n], a.versions[:n], a.entries[:n]}
+	if n == len(a.keys) {
+		return hot, rest, 0
+	}
+	return hot, ahead{a.keys[n:], a.versions[n:], a.entries[n:]}, a.entries[n][0]
+}
 
 // draftKeys is how many keys are copied under one guard.
 const draftKeys = 256
@@ -95,4 +111,12 @@ func appendValid(b, sent []byte, outdated []extent) ([]byte, error) {
 		at = end
 	}
 	return append(b, sent[at:]...), nil
+}
+
+// cutAt divides what was sent ahead.
+func cutAt(sent []byte, at uint32) (hot, rest []byte, err error) {
+	if uint64(at) > uint64(len(sent)) {
+		return nil, nil, fmt.Errorf("%w: of %d bytes that were sent ahead the first %d are said to be judged", peer.ErrMalformed, len(sent), at)
+	}
+	return sent[:at], sent[at:], nil
 }

@@ -33,7 +33,7 @@ func (b busy) Yield(context.Context, ID, view.NodeID, record.BatchID, record.Seg
 
 // Values of one length are written in place, and whoever copies them meanwhile has half of one and half of another.
 func TestWhatWasSentAheadIsWhatTheSourceHadWhenItYielded(t *testing.T) {
-	const keys, rounds = 600, 20
+	const keys, rounds = hotKeys + 600, 20
 	st := newStore(t)
 	ss := session(t, st)
 	names := make([][]byte, keys)
@@ -98,6 +98,13 @@ func TestWhatWasSentAheadIsWhatTheSourceHadWhenItYielded(t *testing.T) {
 		_, err := m.ask(t.Context())
 		stop()
 		check(t, err)
+		first := len(m.first)
+		var rest yielded
+		_, _, err = m.answer.Next(&rest)
+		check(t, err)
+		if m.first, err = appendValid(m.first, m.rest, rest.Outdated); !rest.Later || err != nil || first == 0 || len(m.first) == first {
+			t.Fatalf("round %d: %d bytes at first, %d with what was judged later (%v), %v", round, first, len(m.first), rest.Later, err)
+		}
 		came := map[string][]byte{}
 		for b := m.first; len(b) > 0; b = b[record.PtrOf(b).Length():] {
 			p := record.PtrOf(b)
@@ -153,6 +160,32 @@ func TestOfWhatWasSentAheadWhatIsOutdatedIsLeftOut(t *testing.T) {
 			}
 		} else if err != nil || string(got) != c.want {
 			t.Errorf("%v: %q, %v; want %q", c.outdated, got, err, c.want)
+		}
+	}
+}
+
+func TestWhatWasSentAheadIsDividedWhereTheRestBegins(t *testing.T) {
+	for n, want := range map[int]struct {
+		hot, rest int
+		until     uint32
+	}{0: {}, 1: {1, 0, 0}, hotKeys: {hotKeys, 0, 0}, hotKeys + 3: {hotKeys, 3, 10 * hotKeys}} {
+		var a ahead
+		for i := range n {
+			a.keys, a.versions = append(a.keys, store.ArrivingKey{}), append(a.versions, 1)
+			a.entries = append(a.entries, extent{uint32(10 * i), 10})
+		}
+		if hot, rest, until := a.part(); len(hot.keys) != want.hot || len(rest.entries) != want.rest || until != want.until {
+			t.Errorf("of %d there are %d, and %d from byte %d on; want %v", n, len(hot.keys), len(rest.entries), until, want)
+		}
+	}
+	for at, want := range map[uint32]string{0: "+abc", 2: "ab+c", 3: "abc+", 4: "", 1<<32 - 1: ""} {
+		hot, rest, err := cutAt([]byte("abc"), at)
+		if want == "" {
+			if !errors.Is(err, peer.ErrMalformed) {
+				t.Errorf("at %d: %v, want a refusal", at, err)
+			}
+		} else if got := string(hot) + "+" + string(rest); got != want || err != nil {
+			t.Errorf("at %d: %s, %v; want %s", at, got, err, want)
 		}
 	}
 }

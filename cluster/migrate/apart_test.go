@@ -170,7 +170,7 @@ func TestATargetHearsThatItsSourceLooksForResultsAndWaits(t *testing.T) {
 		disk.takes.Store(int64(silent / 7))
 		began := time.Now()
 		next, err := m.transfer(t.Context())
-		m.hearOut()
+		m.hearOut(t.Context(), false)
 		took := time.Since(began)
 		if next != opening || err != nil || asked.Load() != 1 {
 			t.Errorf("after %s the target is %s and has asked %d times (%v)", took, next, asked.Load(), err)

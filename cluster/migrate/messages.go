@@ -37,6 +37,8 @@ type transfer struct {
 	Counted bool `json:"counted,omitempty"`
 	// Ahead says that the target knows what to do with what comes before the source has yielded.
 	Ahead bool `json:"ahead,omitempty"`
+	// Later says that the target knows what to do with what is judged after the source has answered.
+	Later bool `json:"later,omitempty"`
 }
 
 // sampled is the first part of the answer to methodSample; the end comes when the sample was taken.
@@ -52,9 +54,13 @@ type yielded struct {
 	// Ahead is set in parts that were sent before the source had yielded, and Outdated in the end: what of them does not count.
 	Ahead    bool     `json:"ahead,omitempty"`
 	Outdated []extent `json:"outdated,omitempty"`
-	// All is set in the part that all else is in, for nothing follows it but the same as the answer: that is made by another
-	// thread, which may have to wait for a core.
+	// All is set in the part that has all that clients wait for. What follows it is a part that is Later, if there is one, and the same as
+	// the answer: that is made by another thread, which may have to wait for a core.
 	All bool `json:"all,omitempty"`
+	// Later is set if only the first Until bytes of what was sent ahead are judged by Outdated. Those behind them follow, in a part of their own
+	// that is Later, too, and in which they are counted from there on.
+	Later bool   `json:"later,omitempty"`
+	Until uint32 `json:"until,omitempty"`
 	// Ceiling is no lower than any version of the ranges at the source.
 	Ceiling uint64 `json:"ceiling"`
 	// Bytes estimates how much there is to pull.

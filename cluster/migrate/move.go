@@ -61,6 +61,7 @@ type move struct {
 	hasAsked bool               // the source was asked to yield
 	answer   *peer.Stream       // the question's, until all of it was heard
 	first    []byte             // entries that came with yielded
+	rest     []byte             // entries that came before it and are judged later
 	room     *store.ArrivalRoom // for the arrival
 	prepared func()             // to be called when what was made ready is not needed any more; nil if nothing was
 	lines    []*peer.Line       // for pulls
@@ -279,11 +280,11 @@ func (m *move) step(ctx context.Context) (next stage, err error) {
 		return m.sample(ctx)
 	case yielding: // Until the ranges are open clients wait, so that is one step.
 		background.Promptly(func() {
-			defer m.hearOut()
 			if next, err = m.transfer(ctx); err == nil && next == opening {
 				m.enter(opening)
 				next, err = m.open(ctx)
 			}
+			m.hearOut(ctx, err == nil && next == pulling)
 		})
 		return next, err
 	case opening:

@@ -86,7 +86,9 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 		if !since.IsZero() {
 			y.Closed = now.Sub(since)
 		}
-		err = c.Send(y, nil)
+		if err = c.Send(y, nil); err == nil && y.Later {
+			err = s.judgeRest(c, before, &sent, y.Until)
+		}
 	})
 	if err != nil {
 		return nil, nil, err
@@ -94,8 +96,28 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 	return y, nil, nil
 }
 
-// yield gives the ranges away and sends what goes with them: of keys what was not sent from the shelf before, or is not what it was. Clients
-// wait since the moment that it returns; none if the ranges were given away before.
+// judgeRest tells what is outdated of that which nobody waits for, from a byte of what was sent ahead on.
+func (s *Source) judgeRest(c *peer.Call, before *Shelf, sent *ahead, from uint32) error {
+	shelf, leave, err := s.shelfFor(c)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if shelf != before {
+		return errShelfClosed
+	}
+	outdated, _, err := shelf.outdated(sent)
+	if err != nil {
+		return err
+	}
+	for i := range outdated {
+		outdated[i][0] -= from
+	}
+	return c.Send(yielded{Later: true, Outdated: outdated}, nil)
+}
+
+// yield gives the ranges away and sends what goes with them: of keys what was not sent from the shelf before, or is not what it was. Of what was
+// sent it leaves what is still to be judged. Clients wait since the moment that it returns; none if the ranges were given away before.
 func (s *Source) yield(ctx context.Context, c *peer.Call, ask *transfer, keys []store.ArrivingKey, before *Shelf, sent *ahead, y *yielded) (since time.Time, err error) {
 	m, since, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
 	if errors.Is(err, meta.ErrNotYet) {
@@ -117,9 +139,14 @@ func (s *Source) yield(ctx context.Context, c *peer.Call, ask *transfer, keys []
 	}
 	y.Ceiling = shelf.store.Ceiling()
 	if ask.Ahead {
-		if y.Outdated, keys, err = shelf.outdated(sent); err != nil {
+		hot, rest, until := *sent, ahead{}, uint32(0)
+		if ask.Later {
+			hot, rest, until = sent.part()
+		}
+		if y.Outdated, keys, err = shelf.outdated(&hot); err != nil {
 			return since, err
 		}
+		*sent, y.Later, y.Until = rest, len(rest.keys) > 0, until
 	}
 	if err := shelf.sendKeys(keys, func(part []byte) error { return c.Send(yielded{}, part) }); err != nil {
 		return since, err

@@ -118,14 +118,14 @@ func (m *move) dropLines() {
 // yielded before.
 func (m *move) ask(ctx context.Context) (yielded, error) {
 	from, segment := m.o.Store.Position()
-	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0, Ahead: !m.hasAsked})
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0, Ahead: !m.hasAsked, Later: !m.hasAsked})
 	m.hasAsked = true // A source that refuses is asked twenty times a second, and need not send so much each time.
 	if err != nil {
 		return yielded{}, err
 	}
 	m.answer = s
 	s.Stall(silent)
-	m.first = m.first[:0]
+	m.first, m.rest = m.first[:0], nil
 	var early []byte
 	for {
 		var y yielded
@@ -139,6 +139,11 @@ func (m *move) ask(ctx context.Context) (yielded, error) {
 			m.first = append(m.first, bulk...)
 		}
 		if last || y.All {
+			if y.Later {
+				if early, m.rest, err = cutAt(early, y.Until); err != nil {
+					return y, err
+				}
+			}
 			if m.first, err = appendValid(m.first, early, y.Outdated); err != nil {
 				return y, err
 			}
@@ -147,15 +152,40 @@ func (m *move) ask(ctx context.Context) (yielded, error) {
 	}
 }
 
-// hearOut ends the last question, once nobody waits for what it brought: all of that comes before the answer itself.
-func (m *move) hearOut() {
+// hearOut ends the last question, once nobody waits for what it brought: all of that has come by then. What follows is imported if
+// this node serves the ranges.
+func (m *move) hearOut(ctx context.Context, serves bool) {
 	if m.answer == nil {
 		return
 	}
 	m.answer.Stall(time.Second)
-	_, _, _ = m.answer.Next(&yielded{}) // It may have come, and a source that says nothing more is found out by others.
+	for {
+		var y yielded
+		_, last, err := m.answer.Next(&y)
+		if err == nil && y.Later && !y.All && serves {
+			err = m.importRest(ctx, y.Outdated)
+		}
+		if err != nil { // A source that says nothing more is found out by others, and what did not come is pulled.
+			m.log.Debug("what was sent ahead did not all come", "why", err)
+		}
+		if last || err != nil {
+			break
+		}
+	}
 	_ = m.answer.Close()
-	m.answer = nil
+	m.answer, m.rest = nil, nil
+}
+
+// importRest takes of what was judged last all but what is outdated.
+func (m *move) importRest(ctx context.Context, outdated []extent) error {
+	entries, err := appendValid(nil, m.rest, outdated)
+	if err == nil {
+		err = m.pulls.openLanes()
+	}
+	if err != nil {
+		return err
+	}
+	return m.pulls.lanes[0].worker.Import(ctx, entries) // Its lane does not run yet.
 }
 
 // open begins to serve the ranges: what is there at once, and what is not when it comes.

@@ -2,6 +2,9 @@ package store
 
 import (
 	"bytes"
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -13,7 +16,13 @@ type Sample struct {
 	most   int
 
 	mu   sync.Mutex
-	keys map[sampleName]ArrivingKey
+	keys map[sampleName]*sampled
+}
+
+// sampled is a key, and how often it was noted.
+type sampled struct {
+	key  ArrivingKey
+	uses int
 }
 
 type sampleName struct {
@@ -33,7 +42,7 @@ func (all Samples) Note(k *Key) {
 
 // NewSample makes a sample of up to so many keys of some ranges.
 func NewSample(ranges []Range, most int) *Sample {
-	return &Sample{ranges: ranges, most: most, keys: map[sampleName]ArrivingKey{}}
+	return &Sample{ranges: ranges, most: most, keys: map[sampleName]*sampled{}}
 }
 
 // Note notes that a key is used. It never waits: when others note something, this one is passed over.
@@ -42,19 +51,24 @@ func (s *Sample) Note(k *Key) {
 		return
 	}
 	defer s.mu.Unlock()
-	if _, known := s.keys[sampleName{k.Table, string(k.Bytes)}]; known || len(s.keys) >= s.most {
+	if known := s.keys[sampleName{k.Table, string(k.Bytes)}]; known != nil {
+		known.uses++
+		return
+	}
+	if len(s.keys) >= s.most {
 		return
 	}
 	own := bytes.Clone(k.Bytes)
-	s.keys[sampleName{k.Table, string(own)}] = ArrivingKey{k.Place, k.Table, own}
+	s.keys[sampleName{k.Table, string(own)}] = &sampled{key: ArrivingKey{k.Place, k.Table, own}, uses: 1}
 }
 
-// Keys are those that were noted.
+// Keys are those that were noted, the most used ones first.
 func (s *Sample) Keys() (all []ArrivingKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range s.keys {
-		all = append(all, k)
+	byUse := slices.SortedFunc(maps.Values(s.keys), func(a, b *sampled) int { return cmp.Compare(b.uses, a.uses) })
+	for _, k := range byUse {
+		all = append(all, k.key)
 	}
 	return all
 }
