@@ -54,6 +54,12 @@ func (c *Config) checkCluster(wrong complain) {
 	if c.ClusterLease < time.Second || c.ClusterLease > time.Hour || c.ClusterLease%time.Second != 0 {
 		wrong("cluster-lease", "must be whole seconds, from 1s on, not %s", c.ClusterLease)
 	}
+	if c.MigratePartitions < 1 || c.MigratePartitions > 1024 {
+		wrong("migrate-partitions", "must be from 1 to 1024, not %d", c.MigratePartitions)
+	}
+	if c.MigratePullBytes < 1<<10 || c.MigratePullBytes > 4<<20 {
+		wrong("migrate-pull-bytes", "must be from 1KiB to 4MiB, not %s", c.MigratePullBytes)
+	}
 }
 
 // checkAlone finds settings of a cluster where none was named.

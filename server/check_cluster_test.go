@@ -48,6 +48,10 @@ func TestEveryWrongClusterSettingIsExplained(t *testing.T) {
 		{in("cluster-replicas", "0"), "--cluster-replicas must be from 1 to 9"},
 		{in("cluster-min-nodes", "-1"), "--cluster-min-nodes cannot be negative"},
 		{in("cluster-lease", "1500ms"), "--cluster-lease must be whole seconds"},
+		{in("migrate-partitions", "-1"), "--migrate-partitions must be from 1 to 1024, not -1"},
+		{in("migrate-partitions", "0"), "--migrate-partitions must be from 1"},
+		{in("migrate-pull-bytes", "0"), "--migrate-pull-bytes must be from 1KiB to 4MiB"},
+		{in("migrate-pull-bytes", "8GiB"), "--migrate-pull-bytes must be from 1KiB to 4MiB, not 8GiB"},
 	} {
 		_, err := server.Load(server.Sources{Flags: c.flags})
 		switch {

@@ -38,10 +38,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.PullBytes == 0 {
+	if o.PullBytes <= 0 {
 		o.PullBytes = 20 << 10
 	}
-	if o.Partitions == 0 {
+	if o.Partitions <= 0 { // By none nothing would be pulled, and all count as pulled.
 		o.Partitions = 32
 	}
 	if o.Patience == 0 {
