@@ -82,6 +82,7 @@ func moving(b *testing.B) *store.Store {
 	b.Helper()
 	st, err := store.Open(store.Options{Dir: b.TempDir(), Durability: store.EverySec, Cluster: true})
 	must(b, err)
+	b.Cleanup(func() { _ = st.Close() }) // It may be closed by then.
 	return st
 }
 
