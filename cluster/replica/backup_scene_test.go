@@ -92,7 +92,8 @@ type scene struct {
 	hosts   map[view.NodeID]*host
 	mu      sync.Mutex
 	addrs   map[view.NodeID]string
-	pool    *peer.Pool
+	pools   []*peer.Pool // of all who call
+	pool    *peer.Pool   // the primary's
 	device  fabric.Device
 	dom     fabric.Domain
 	cq      fabric.CQ
@@ -149,6 +150,7 @@ func (s *scene) poolOf(node view.NodeID) *peer.Pool {
 	s.t.Helper()
 	p := must(peer.NewPool(peer.PoolOptions{Node: node, Secret: secret, DialTimeout: time.Minute, Address: s.address}))(s.t)
 	s.t.Cleanup(func() { check(s.t, p.Close()) })
+	s.pools = append(s.pools, p)
 	return p
 }
 
@@ -204,7 +206,10 @@ func (h *host) stop() {
 	h.wait.Wait()
 	check(h.s.t, h.Close())
 	check(h.s.t, h.dev.Close())
-	h.s.pool.Drop(h.node)
+	// A call on a connection that has not yet seen its end would be lost.
+	for _, p := range h.s.pools {
+		p.Drop(h.node)
+	}
 }
 
 func (h *host) restart() {
