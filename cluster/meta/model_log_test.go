@@ -89,11 +89,13 @@ type modelStore struct {
 	floor   map[int]uint64 // versions that keys had when they were deleted
 	settled map[int]uint64 // of unsettled places: up to which version nothing comes back
 	expects view.Ranges    // places that it opened as arriving
+	dropped map[int]bool   // keys of which something was dropped as sent
+	flaw    string
 }
 
 // openModelStore replays a log.
 func openModelStore(l *modelLog, floors []Floor, owned, unsettled view.Ranges) *modelStore {
-	s := &modelStore{log: l, index: map[int]modelEntry{}, floor: map[int]uint64{}, settled: map[int]uint64{}, expects: unsettled}
+	s := &modelStore{log: l, index: map[int]modelEntry{}, floor: map[int]uint64{}, settled: map[int]uint64{}, expects: unsettled, dropped: map[int]bool{}}
 	counting := l.counting(floors, owned)
 	for _, e := range counting {
 		if e.val == 0 {
@@ -156,7 +158,8 @@ func (s *modelStore) replay(entries []modelEntry, unsettled func(key int) bool, 
 			continue
 		}
 		s.floor[e.key] = max(s.floor[e.key], e.ver)
-		if old, there := s.index[e.key]; there && old.ver < e.ver {
+		switch old, there := s.index[e.key]; {
+		case there && old.ver < e.ver, !there && s.dropped[e.key] && s.flaw != "a tombstone of what was sent is not kept":
 			s.remove(e.key, e.ver)
 		}
 	}

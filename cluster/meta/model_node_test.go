@@ -75,6 +75,7 @@ func (n *modelNode) open() {
 		}
 	}
 	n.store = openModelStore(n.w.logs[n.log], s.Logs[n.log].Floors, s.Holds(n.id), unsettled)
+	n.store.flaw = n.w.flaw
 	n.arrivals, n.stopped, n.taken, n.up = map[uint64]*modelArrival{}, map[uint64]bool{}, nil, true
 	n.sent = nil
 	n.copies, n.departures = map[uint64]*modelCopy{}, map[uint64]*modelDeparture{}

@@ -31,6 +31,7 @@ func (n *modelNode) drop() {
 		return
 	}
 	delete(n.store.index, s.entry.key)
+	n.store.dropped[s.entry.key] = true
 	n.store.log.entries = slices.DeleteFunc(slices.Clone(n.store.log.entries), func(e modelEntry) bool { return e == s.entry })
 }
 

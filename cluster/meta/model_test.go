@@ -150,6 +150,10 @@ var flaws = map[string][]string{
 		"a sends key 0", "migration 1 is cancelled", "b sees", "b stops to serve 1", "b returns 1", "a sees", "a replays", "a drops what was sent",
 		"a copies what it replayed",
 	}),
+	"a tombstone of what was sent is not kept": slices.Concat([]string{"a writes key 0", "a writes key 0"}, moving, []string{
+		"a sends key 0", "a drops what was sent", "b deletes key 0", "b cleans",
+		"migration 1 is cancelled", "b sees", "b stops to serve 1", "b returns 1", "a sees", "a replays", "a copies what it replayed",
+	}),
 	"only what moves is unsettled": slices.Concat([]string{"a writes key 0"}, moving, []string{"b pulls key 0", "b deletes key 0"}, death("a"), []string{
 		"plan log 1001", "b crashes", "the lease of the dead b ends", "b joins", "b replays",
 	}),

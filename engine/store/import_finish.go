@@ -149,19 +149,25 @@ func (w *ImportWorker) removeBelow(k *Key, ver uint64) Status {
 		old, st := w.ss.find(k, &pr)
 		switch {
 		case st == NotFound:
-			return OK
+			st = w.keepGone(k, ver)
 		case st != OK:
-			return st
+		case versionOf(old) < ver:
+			st = w.ss.removeAs(k, &pr, old, versionOf(old), ver)
 		}
-		was := versionOf(old)
-		if was >= ver {
-			return OK
-		}
-		if st := w.ss.removeAs(k, &pr, old, was, ver); st != Conflict {
+		if st != Conflict {
 			return st
 		}
 		yield(round)
 	}
+}
+
+// keepGone sees to it that a key which the index has nothing of does not come back with the next start: of what was sent to another node
+// and dropped the log may have older versions, and no tombstone.
+func (w *ImportWorker) keepGone(k *Key, ver uint64) Status {
+	if !w.ss.st.sender.dropped.has(k.Place) {
+		return OK
+	}
+	return w.ss.bury(k, ver, func(record.Address) bool { return true })
 }
 
 // settle waits until all that was imported is durable.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -14,7 +15,8 @@ import (
 // A source keeps records of places that are another node's for as long as that may ask for them. The cleaner need not copy
 // them: before it comes to a segment they are sent to their owner, and when that has them for good they are dropped here, without a
 // tombstone. Older versions of their keys may come back with the next start: the owner's log has a newer one, expired or not,
-// or the tombstone of one, for as long as this store's log is needed for these places.
+// or the tombstone of one, for as long as this store's log is needed for these places. If they become this store's again, by an import
+// of the owner's log, that one goes. So of keys that are in no index here the import must leave tombstones in this log: see dropped.
 //
 // Large values, results of operations and what has expired are left to the cleaner.
 
@@ -46,6 +48,22 @@ type sender struct {
 	to    []uint64 // the owners that there are
 	done  map[*hlog.Segment]bool
 	again time.Time // not before this time, as the last attempt failed
+
+	dropped slotSet // of what was sent, in this life: the log may have older versions of keys there which the index has nothing of
+}
+
+// slotSet is a set of slots. It only grows.
+type slotSet [1 << 14 / 64]atomic.Uint64
+
+func (s *slotSet) add(p record.Place) {
+	if slot := p >> placeHashBits; !s.has(p) {
+		s[slot/64].Or(1 << (slot % 64))
+	}
+}
+
+func (s *slotSet) has(p record.Place) bool {
+	slot := p >> placeHashBits
+	return s[slot/64].Load()&(1<<(slot%64)) != 0
 }
 
 // sendLoop sends what the cleaner would come to next.
@@ -227,6 +245,7 @@ func (ss *Session) send(ctx context.Context, o *Owner, p *parcel) error {
 
 // dropSent takes a record out of the index if it is still where it was.
 func (ss *Session) dropSent(it packed, p record.Ptr) {
+	ss.st.sender.dropped.add(it.place)
 	for round := 0; ; round++ {
 		var pr index.Probe
 		if !isAt(ss.st.ix, it.place, it.at, &pr) || pr.Locked() {

@@ -110,6 +110,79 @@ func (s *sending) sweepAll() {
 	}
 }
 
+// sends has the store send all of a key's place to its owner, and gives what that was.
+func (s *sending) sends(key string) (sent []byte) {
+	s.t.Helper()
+	k := s.ss.Key(0, []byte(key))
+	err := s.st.SendAll(s.t.Context(), []Owner{{ID: 1, Ranges: []Range{{k.Place, k.Place}}, Send: func(_ context.Context, p Parcel, drop func()) error {
+		sent = append(sent, p.Entries...)
+		drop()
+		return nil
+	}}})
+	if err != nil || len(sent) == 0 {
+		s.t.Fatal(len(sent), err)
+	}
+	return sent
+}
+
+// takeBack imports what the owner's log has.
+func (s *sending) takeBack(entries []byte) {
+	s.t.Helper()
+	im, err := s.st.NewImporter(ImportOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w, err := im.NewWorker()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := w.Import(s.t.Context(), entries); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := im.Finish(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// The owner of what was sent removes it, by a deletion or by time, and then its log is replayed here: it has no need of this one's older
+// versions, and this one has nothing in its index that could be removed. The log has them all the same.
+func TestWhatAnOwnerRemovedStaysAwayThoughOnlyItsLogHasWhatWasSent(t *testing.T) {
+	for _, gone := range []record.Type{record.TypeTombstone, record.TypePut} {
+		t.Run(fmt.Sprint(gone), func(t *testing.T) {
+			s := &sending{t: t, dev: device.NewMemory()}
+			s.serves.Store(true)
+			s.open()
+			s.put("k", "old", 0)
+			s.fill("k")
+			s.put("k", "new", 0)
+			s.fill("k")
+			_, version, in := s.get("k")
+			s.serves.Store(false)
+			s.sends("k")
+			if err := s.st.clean(in); err != nil {
+				t.Fatal(err)
+			}
+
+			s.now.Store(100)
+			s.serves.Store(true) // The owner has died, or given it back.
+			h := record.Header{Type: gone, Version: version + 1}
+			if gone == record.TypePut {
+				h.ExpireAt = 50
+			}
+			b := make([]byte, 1<<10)
+			s.takeBack(b[:record.Encode(b, &h, []byte("k"), nil, true)])
+			for life := range 2 {
+				if got, _, _ := s.get("k"); got != "" {
+					t.Fatalf("life %d: it is %q, and was removed", life, got)
+				}
+				s.crash()
+				s.open()
+			}
+			s.crash()
+		})
+	}
+}
+
 // What was sent to its owner is dropped without a tombstone, so that an older version may come back with a restart. If that
 // is removed for its time is over, its deletion has the version of what was sent.
 func TestWhatAnOlderVersionLeavesBehindDoesNotHideWhatItsOwnerGivesBack(t *testing.T) {
@@ -121,18 +194,8 @@ func TestWhatAnOlderVersionLeavesBehindDoesNotHideWhatItsOwnerGivesBack(t *testi
 	s.put("k", "new", 0)
 	s.fill("k")
 	value, version, in := s.get("k")
-	k := s.ss.Key(0, []byte("k"))
-
 	s.serves.Store(false)
-	var sent []byte
-	err := s.st.SendAll(t.Context(), []Owner{{ID: 1, Ranges: []Range{{k.Place, k.Place}}, Send: func(_ context.Context, p Parcel, drop func()) error {
-		sent = append(sent, p.Entries...)
-		drop()
-		return nil
-	}}})
-	if err != nil || len(sent) == 0 {
-		t.Fatal(len(sent), err)
-	}
+	sent := s.sends("k")
 	if err := s.st.clean(in); err != nil {
 		t.Fatal(err)
 	}
@@ -146,20 +209,7 @@ func TestWhatAnOlderVersionLeavesBehindDoesNotHideWhatItsOwnerGivesBack(t *testi
 	s.sweepAll()
 
 	s.serves.Store(true) // The owner has died, and its log is replayed here.
-	im, err := s.st.NewImporter(ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := im.NewWorker()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Import(t.Context(), sent); err != nil {
-		t.Fatal(err)
-	}
-	if err := im.Finish(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s.takeBack(sent)
 	for life := range 2 {
 		if got, _, _ := s.get("k"); got != value {
 			t.Fatalf("life %d: it is %q, not %q", life, got, value)
