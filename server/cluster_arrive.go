@@ -9,6 +9,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/background"
 )
 
@@ -72,6 +73,7 @@ func (l *life) retract(ctx context.Context) {
 		changed := l.cache.Changed()
 		s := l.cache.Snapshot()
 		l.store.Keep(returns(s, l.self)) // Its source reads the log of this node now.
+		l.store.ArrivedBut(func() []store.Range { return migrate.Ranges(l.cache.Snapshot().Unsettled(l.self)) })
 		if gone := s.Leaving(l.self); len(gone) > 0 {
 			if err := l.drop(ctx, gone); err != nil && ctx.Err() == nil {
 				l.log.Warn("what others have now was not dropped; it is tried again", "why", err)

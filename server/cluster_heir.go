@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/migrate"
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/background"
@@ -170,7 +171,7 @@ func (l *life) replay(ctx context.Context, m *meta.Member, g legacy, first bool)
 	t := &taking{replaying: r, legacy: g, over: make(chan struct{})}
 	// While records still arrive there as far as the store knows, whoever looks for one waits until that has ended, which
 	// it does when the cluster knows that all is here.
-	if !l.store.Arrives(storeRanges(ranges)) {
+	if !l.store.Arrives(migrate.Ranges(ranges)) {
 		t.serves = true
 		l.gate.serve(g)
 	}
@@ -184,15 +185,6 @@ func (l *life) makeSafe(ctx context.Context, ranges view.Ranges) error {
 		return nil
 	}
 	return l.adoptArrivals(ctx, ranges)
-}
-
-// storeRanges are ranges as the store has them.
-func storeRanges(ranges view.Ranges) []store.Range {
-	out := make([]store.Range, 0, len(ranges))
-	for _, r := range ranges {
-		out = append(out, store.Range(r))
-	}
-	return out
 }
 
 // importer begins an import of places, once nothing of them runs here but what knows of it: a
@@ -211,5 +203,5 @@ func (l *life) importer(ctx context.Context, ranges view.Ranges) (*store.Importe
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains, Aside: storeRanges(ranges)})
+	return l.store.NewImporter(store.ImportOptions{Owns: ranges.Contains, Aside: migrate.Ranges(ranges)})
 }

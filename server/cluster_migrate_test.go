@@ -288,4 +288,12 @@ func dieAt(t *testing.T, victim string, step migrate.Step, o meta.MigrationOptio
 	k.beyond(100)
 	k.end()
 	w.check(c, 0, 500)
+	w.until("nobody expects anything any more", func() bool {
+		for _, n := range w.nodes {
+			if n.Engine().Metrics().Expected != 0 {
+				return false
+			}
+		}
+		return true
+	})
 }

@@ -155,9 +155,6 @@ func (t *taking) finish(ctx context.Context) error {
 	t.log.Info("what this node inherited has its copies", "bytes", t.importer.Stats().Bytes, "took", time.Since(t.began).Round(time.Millisecond).String())
 	// Not to begin with it again, the change must be seen here.
 	_, err := t.cache.Wait(ctx, t.gone)
-	if err == nil {
-		t.store.Arrived(storeRanges(t.legacy.ranges()))
-	}
 	return err
 }
 

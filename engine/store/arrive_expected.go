@@ -55,6 +55,35 @@ func (st *Store) Arrived(ranges []Range) {
 	})
 }
 
+// ArrivedBut is Arrived for all that was expected before the call, but for places that left names. It is how nothing stays expected that
+// somebody had no occasion to end: until then each removal there is remembered, and whoever has the places next would be told of it.
+func (st *Store) ArrivedBut(left func() []Range) {
+	before := st.arriving.list()
+	if st.arriving.expected() == 0 {
+		return
+	}
+	over := []Range{wholeRange}
+	for _, r := range left() {
+		over = subtract(over, r)
+	}
+	st.arriving.edit(func(a *Arrival) *Arrival {
+		if a.puller != nil || !slices.Contains(before, a) {
+			return a // What is expected since then left may not know of.
+		}
+		return a.without(over)
+	})
+}
+
+// expected is how many nobody pulls.
+func (as *arrivals) expected() (n int64) {
+	for _, a := range as.list() {
+		if a.puller == nil {
+			n++
+		}
+	}
+	return n
+}
+
 // settleReplayed notes that replay has found p to be the last of its key, a tombstone.
 func (st *Store) settleReplayed(place record.Place, p record.Ptr) {
 	for _, a := range st.arriving.list() {

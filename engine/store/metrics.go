@@ -16,6 +16,7 @@ type Metrics struct {
 	Batches, BatchesCopied                           int64 // the last one sealed, and the one up to which all are in every copy elsewhere
 	Results                                          int64 // of operations, kept for another attempt
 	Sent                                             int64 // records that went to their owners, another node's
+	Expected                                         int64 // sets of places of which other logs are needed still, and nobody pulls
 }
 
 // counters of one session: plain numbers that its worker adds to, and what
@@ -56,7 +57,7 @@ func (st *Store) Metrics() Metrics {
 		Expired: st.work.expired.Load(), Evicted: st.work.evicted.Load(),
 		CleanedSegments: st.work.cleaned.Load(), CleanedBytes: st.work.cleanedBytes.Load(),
 		RelocatedBytes: st.work.relocated.Load(), Checkpoints: st.work.checkpoints.Load(),
-		UploadedSegments: st.work.uploaded.Load(), RecoveryMillis: st.recoveryMillis, Sent: st.work.sent.Load(),
+		UploadedSegments: st.work.uploaded.Load(), RecoveryMillis: st.recoveryMillis, Sent: st.work.sent.Load(), Expected: st.arriving.expected(),
 	}
 	m.Batches = int64(st.log.Last())
 	if m.BatchesCopied = m.Batches; st.opts.Replicator != nil {

@@ -15,7 +15,7 @@ func (r Range) slots() Range { return Range{r.First &^ slotRest, r.Last | slotRe
 
 // Retract takes all that belongs to some ranges out of the index, and writes nothing of
 // it: the ranges are another node's, or will be served anew. Nobody may write to them, nor
-// read. The log's memory comes back in the background. After an error it may be called again.
+// read. Nothing is expected there any more, as of Arrived. The log's memory comes back in the background. After an error it may be called again.
 func (st *Store) Retract(ctx context.Context, ranges []Range) error {
 	ss, err := st.NewSession()
 	if err != nil {
@@ -33,6 +33,7 @@ func (st *Store) Retract(ctx context.Context, ranges []Range) error {
 		return err
 	}
 	st.leave(ranges)
+	st.Arrived(ranges) // What was removed in this stay says nothing of what comes with the next.
 	st.room.ask()
 	return nil
 }

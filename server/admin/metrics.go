@@ -236,6 +236,7 @@ var storeMetrics = []metric[store.Metrics]{
 	counter("batches", "Batches in the log.", func(m *store.Metrics) int64 { return m.Batches }),
 	counter("batches_copied", "Batches up to which all are in every copy.", func(m *store.Metrics) int64 { return m.BatchesCopied }),
 	gauge("operation_results", "Results of operations that are kept for another attempt.", func(m *store.Metrics) int64 { return m.Results }),
+	gauge("expected_places", "Sets of places that the node has, or returns, and of which other nodes' logs are needed still.", func(m *store.Metrics) int64 { return m.Expected }),
 	counter("syncs", "Times that the log was made safe from loss of power.", func(m *store.Metrics) int64 { return m.Syncs }),
 	counter("cleaned_segments", "Segments that the cleaner freed.", func(m *store.Metrics) int64 { return m.CleanedSegments }),
 	counter("cleaned_bytes", "Bytes that the cleaner freed.", func(m *store.Metrics) int64 { return m.CleanedBytes }),
