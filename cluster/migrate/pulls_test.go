@@ -14,9 +14,15 @@ func readKey(t *testing.T, ss *store.Session, i int) store.Status {
 	t.Helper()
 	key := make([]byte, 30)
 	binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
+	return getKey(t, ss, string(key))
+}
+
+// getKey is readKey of any key.
+func getKey(t *testing.T, ss *store.Session, key string) store.Status {
+	t.Helper()
 	for {
 		ss.Begin()
-		k := ss.Key(0, key)
+		k := ss.Key(0, []byte(key))
 		_, st := ss.Get(&k)
 		ss.End()
 		if st != store.Cold {

@@ -120,16 +120,11 @@ func (p *pulls) fetchKeys(list []*wish) error {
 
 // fetchCold asks for keys of which there may be a cold record.
 func (p *pulls) fetchCold(list []*wish) error {
-	if len(list) == 0 {
-		return nil
-	}
-	left, err := p.readTier(p.ctx, p.urgent, placesOf(list))
-	if err != nil {
+	if err := p.fetchTier(list); err != nil {
 		return err
 	}
-	isLeft := func(i int) bool { return slices.Contains(left, list[i].key.Place) }
-	p.came(parted(list, func(i int) bool { return !isLeft(i) }))
-	if list = parted(list, isLeft); len(list) == 0 {
+	list = parted(list, func(i int) bool { return !list[i].here })
+	if len(list) == 0 {
 		return nil
 	}
 	unsent, err := p.resolveSome(p.ctx, p.urgent, placesOf(list), list[0].at)
@@ -137,6 +132,23 @@ func (p *pulls) fetchCold(list []*wish) error {
 		return err
 	}
 	p.answered(list, unsent)
+	return nil
+}
+
+// fetchTier brings those that the shared tier has.
+//
+// Invariant: only a key whose range was pulled before its records are listed is settled by what lies there. Until then those that are
+// known of may be of other keys with the same known bits, and its own is on its way: only the source knows of all.
+func (p *pulls) fetchTier(list []*wish) error {
+	list = parted(list, func(i int) bool { return p.m.arrival.HasPulled(list[i].key.Place) })
+	if len(list) == 0 {
+		return nil
+	}
+	left, err := p.readTier(p.ctx, p.urgent, placesOf(list))
+	if err != nil {
+		return err
+	}
+	p.came(parted(list, func(i int) bool { return !slices.Contains(left, list[i].key.Place) }))
 	return nil
 }
 

@@ -11,6 +11,9 @@ func (a *Arrival) Indirections() int64 { return a.cold.count() }
 // AllPulled tells whether every range was pulled: what is not there is known of, or does not exist.
 func (a *Arrival) AllPulled() bool { return len(*a.waiting.left.Load()) == 0 }
 
+// HasPulled tells whether the range of a place was pulled: what the source has there is here or known of.
+func (a *Arrival) HasPulled(p record.Place) bool { return !anyHas(*a.waiting.left.Load(), p) }
+
 // ColdSegments lists the segments of the source's log that indirections have named.
 func (a *Arrival) ColdSegments() []record.SegmentID {
 	if a.cold == nil {

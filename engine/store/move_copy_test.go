@@ -32,6 +32,10 @@ func (m *move) readCopies(w *store.ImportWorker, places []record.Place) (left []
 		return places, nil
 	}
 	for _, p := range places {
+		if !m.a.HasPulled(p) { // What is known of may be others' with the same known bits.
+			left = append(left, p)
+			continue
+		}
 		list, err := w.Where(p)
 		if err != nil {
 			return nil, err
