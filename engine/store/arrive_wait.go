@@ -95,9 +95,11 @@ var ErrReturning = errors.New("keys are being returned to the node that they cam
 // ErrStopping says that nobody brings any more what somebody has waited for, as this node stops, or its log is over.
 var ErrStopping = errors.New("the node stops before these keys have come")
 
-// Unsettled tells of an operation that ended without an effect since nobody here can know whose its keys are: to be asked again, and
-// perhaps elsewhere.
-func Unsettled(err error) bool { return errors.Is(err, ErrReturning) || errors.Is(err, ErrStopping) }
+// Unsettled tells of an operation that ended without an effect, or a truncation that ended half-way, since nobody here can know whose its
+// keys are: to be asked again, and perhaps elsewhere.
+func Unsettled(err error) bool {
+	return errors.Is(err, ErrReturning) || errors.Is(err, ErrDeparting) || errors.Is(err, ErrStopping)
+}
 
 // awaitEnd waits for the end of the arrival, or until nobody is to wait for that; for so long at the most, if that is not 0.
 func (w *arrivalWait) awaitEnd(st *Store, most time.Duration, gone <-chan struct{}) error {

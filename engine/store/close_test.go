@@ -40,7 +40,7 @@ func TestWhoDoesNotKnowThatAStoreIsClosedGetsAnAnswer(t *testing.T) {
 			func() error { return st.Swap(1, 2) },
 			func() error {
 				done := make(chan error, 1)
-				st.StartTruncate(3, func(err error) { done <- err })
+				st.StartTruncate(3, 0, func(err error) { done <- err })
 				return <-done
 			},
 		} {

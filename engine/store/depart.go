@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -134,8 +135,16 @@ func departing(all []*Departure, p record.Place) bool {
 	return slices.ContainsFunc(all, func(d *Departure) bool { return anyHas(d.ranges, p) })
 }
 
-// await waits until no other store copies a place.
-func (ds *departures) await(ctx context.Context, p record.Place) error {
+// ErrDeparting says that somebody has waited for as long as it may until it is decided whose places are that another store copies.
+var ErrDeparting = errors.New("keys are being handed over to another node, and that takes long")
+
+// await waits until no other store copies a place; for so long at the most, if that is not 0.
+func (ds *departures) await(ctx context.Context, p record.Place, most time.Duration) error {
+	if most > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeoutCause(ctx, most, ErrDeparting)
+		defer end()
+	}
 	for {
 		ds.mu.Lock()
 		if ds.turn == nil {
@@ -149,7 +158,7 @@ func (ds *departures) await(ctx context.Context, p record.Place) error {
 		select {
 		case <-turn:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -181,8 +181,12 @@ func (ss *Session) stashed(a record.Address) (record.Ptr, bool) {
 
 // Fetch waits for what the last operations need and resumes the session with
 // it. Call it outside of Begin and End, then run the operation again.
-func (ss *Session) Fetch(ctx context.Context) error {
+func (ss *Session) Fetch(ctx context.Context) error { return ss.fetchWithin(ctx, 0) }
+
+// fetchWithin is Fetch with Patience.
+func (ss *Session) fetchWithin(ctx context.Context, most time.Duration) error {
 	f := ss.TakeFetch()
+	f.Patience(most)
 	done := make(chan struct{})
 	f.Start(func() { close(done) })
 	select {

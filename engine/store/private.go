@@ -135,7 +135,7 @@ func (st *Store) DropPrivate(ctx context.Context, db int) error {
 	case !st.hasPrivate(db):
 		return nil
 	case st.opts.Cluster:
-		err := st.deleteAll(ctx, db, db+1)
+		err := st.deleteAll(ctx, db, db+1, 0)
 		if err == nil {
 			st.tables.forget(db)
 		}

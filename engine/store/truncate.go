@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
 )
@@ -22,7 +23,7 @@ var errClusterSwap = errors.New("databases cannot be swapped in a cluster: their
 // StartTruncate, and is not to be called between Begin and End.
 func (st *Store) Truncate(db int) error {
 	if st.opts.Cluster {
-		return st.deleteAll(context.Background(), db, db+1)
+		return st.deleteNumbered(db, 0)
 	}
 	return st.dropTables(func(d *databases) { d.set(db, st.tables.fresh()) })
 }
@@ -30,7 +31,7 @@ func (st *Store) Truncate(db int) error {
 // TruncateAll is Truncate of all databases but private ones.
 func (st *Store) TruncateAll() error {
 	if st.opts.Cluster {
-		return st.deleteAll(context.Background(), 0, len(st.tables.byDB))
+		return st.deleteNumbered(-1, 0)
 	}
 	below := st.log.OldestOpen()
 	err := st.dropTables(func(d *databases) {
@@ -46,19 +47,23 @@ func (st *Store) TruncateAll() error {
 
 // StartTruncate is Truncate of one database, or of all if db is negative, for those
 // who must not wait. done is called once, from another goroutine, when the database
-// is empty and that is durable.
-func (st *Store) StartTruncate(db int, done func(error)) {
+// is empty and that is durable. Until it is decided whose a place is that is returned or handed over it waits for so long at the most, if
+// that is not 0: then it fails with ErrReturning or ErrDeparting, and some keys may have gone.
+func (st *Store) StartTruncate(db int, most time.Duration, done func(error)) {
 	if st.closing.Load() || !st.admit() {
 		go done(ErrClosed)
 		return
 	}
 	go func() {
 		defer st.workers.Done()
-		if db < 0 {
+		switch {
+		case st.opts.Cluster:
+			done(st.deleteNumbered(db, most))
+		case db < 0:
 			done(st.TruncateAll())
-			return
+		default:
+			done(st.Truncate(db))
 		}
-		done(st.Truncate(db))
 	}()
 }
 
@@ -80,9 +85,17 @@ func (st *Store) checkClusterTables() error {
 	return nil
 }
 
+// deleteNumbered deletes all keys of a database, or of all but private ones if db is negative.
+func (st *Store) deleteNumbered(db int, most time.Duration) error {
+	if db < 0 {
+		return st.deleteAll(context.Background(), 0, len(st.tables.byDB), most)
+	}
+	return st.deleteAll(context.Background(), db, db+1, most)
+}
+
 // deleteAll deletes all keys of the databases from first to below end, once no
-// import is under way: what it brings would come after the deletion.
-func (st *Store) deleteAll(ctx context.Context, first, end int) error {
+// import is under way: what it brings would come after the deletion. See StartTruncate for most.
+func (st *Store) deleteAll(ctx context.Context, first, end int, most time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(st.ctx, stop)()
@@ -95,7 +108,7 @@ func (st *Store) deleteAll(ctx context.Context, first, end int) error {
 	}
 	defer ss.Close()
 	for db := first; db < end; db++ {
-		if err := ss.deleteDatabase(ctx, db); err != nil {
+		if err := ss.deleteDatabase(ctx, db, most); err != nil {
 			return fmt.Errorf("database %d is not empty: %w", db, err)
 		}
 	}
@@ -107,18 +120,18 @@ func (st *Store) deleteAll(ctx context.Context, first, end int) error {
 const deleteStep = 256
 
 // deleteDatabase deletes all keys that a database has.
-func (ss *Session) deleteDatabase(ctx context.Context, db int) error {
+func (ss *Session) deleteDatabase(ctx context.Context, db int, most time.Duration) error {
 	for cursor := uint64(0); ; {
 		next, held, st := ss.deleteSome(db, cursor)
 		switch {
 		case st == Cold:
-			if err := ss.Fetch(ctx); err != nil {
+			if err := ss.fetchWithin(ctx, most); err != nil {
 				return err
 			}
 		case st >= Refused:
 			return ss.Err()
 		case held != nil:
-			if err := ss.st.departs.await(ctx, *held); err != nil {
+			if err := ss.st.departs.await(ctx, *held, most); err != nil {
 				return err
 			}
 		case next == 0:

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
@@ -96,7 +98,7 @@ func TestATruncationWaitsForAnImport(t *testing.T) {
 	put(t, ss, 0, "k", "v", 0)
 	im := importer(t, st, nil)
 	done := make(chan error, 1)
-	st.StartTruncate(-1, func(err error) { done <- err })
+	st.StartTruncate(-1, 0, func(err error) { done <- err })
 	w, err := im.NewWorker()
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +122,64 @@ func TestATruncationWaitsForAnImport(t *testing.T) {
 	}
 }
 
+func TestATruncationWaitsOnlySoLongUntilItIsDecidedWhoseAPlaceIs(t *testing.T) {
+	limit := record.Place(1 << 63)
+	for name, c := range map[string]struct {
+		begin func(t *testing.T, st *store.Store) (end func())
+		want  error
+	}{
+		"a return": {func(t *testing.T, st *store.Store) func() {
+			a, err := st.Arrive(store.ArriveOptions{Ranges: []store.Range{{First: limit, Last: ^record.Place(0)}}, Ceiling: 7, Puller: noPuller{t}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Release(nil)
+			return a.End
+		}, store.ErrReturning},
+		"a departure": {func(t *testing.T, st *store.Store) func() {
+			d, err := st.Depart(t.Context(), []store.Range{{First: limit, Last: ^record.Place(0)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d.End
+		}, store.ErrDeparting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var withheld atomic.Bool
+				dev := device.NewMemory()
+				t.Cleanup(dev.Close)
+				st := open(t, store.Options{
+					Device: dev, Durability: store.EverySec, Cluster: true,
+					Serves: func() func(record.Place) bool {
+						return func(p record.Place) bool { return p < limit || !withheld.Load() }
+					},
+				})
+				ss := session(t, st)
+				for n := range 100 {
+					put(t, ss, 0, fmt.Sprint(n), "v", 0)
+				}
+				end := c.begin(t, st)
+				withheld.Store(true)
+				for _, db := range []int{0, -1} {
+					began, done := time.Now(), make(chan error, 1)
+					st.StartTruncate(db, 30*time.Second, func(err error) { done <- err })
+					if err := <-done; !errors.Is(err, c.want) || !store.Unsettled(err) || time.Since(began) != 30*time.Second {
+						t.Errorf("after %s of the bubble's clock it is told %v", time.Since(began), err)
+					}
+				}
+				withheld.Store(false)
+				end()
+				done := make(chan error, 1)
+				st.StartTruncate(0, 30*time.Second, func(err error) { done <- err })
+				if err := <-done; err != nil || len(scanned(t, ss, 0)) != 0 {
+					t.Errorf("after the end: %v, and %d keys are left", err, len(scanned(t, ss, 0)))
+				}
+			})
+		})
+	}
+}
+
 func TestATruncationThatWaitsEndsWithTheStore(t *testing.T) {
 	st, err := store.Open(store.Options{Cluster: true})
 	if err != nil {
@@ -127,7 +187,7 @@ func TestATruncationThatWaitsEndsWithTheStore(t *testing.T) {
 	}
 	im := importer(t, st, nil)
 	done := make(chan error, 1)
-	st.StartTruncate(0, func(err error) { done <- err })
+	st.StartTruncate(0, 0, func(err error) { done <- err })
 	im2, err := st.NewImporter(store.ImportOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -189,7 +249,7 @@ func TestATruncationWaitsUntilItIsDecidedWhoseAPlaceIs(t *testing.T) {
 			}
 			withheld.Store(true)
 			done := make(chan error, 1)
-			st.StartTruncate(0, func(err error) { done <- err })
+			st.StartTruncate(0, 0, func(err error) { done <- err })
 			await.True(t, "something is deleted", func() bool { keys, _ := st.Count(0); return keys < 1000 })
 			select {
 			case err := <-done:

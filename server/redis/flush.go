@@ -50,7 +50,7 @@ func (c *call) changeDatabases(f func() error) verdict {
 
 // flushLater empties a database key by key, as heirs must hear of each; -1 is all
 // databases. Meanwhile the client waits. It begins when this node knows of all that was its own when the command came: a proxy
-// relies on that, see proxy_flush.go.
+// relies on that, see proxy_flush.go. For places of which nobody knows whose they are it waits as long as other commands.
 func (c *call) flushLater(db int) verdict {
 	srv := c.srv
 	over, err := c.await(func(finished func(error)) {
@@ -59,7 +59,7 @@ func (c *call) flushLater(db int) verdict {
 				finished(err)
 				return
 			}
-			srv.store.StartTruncate(db, finished)
+			srv.store.StartTruncate(db, srv.cfg.ClusterWait, finished)
 		})
 	})
 	if !over {

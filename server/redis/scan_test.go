@@ -148,6 +148,32 @@ func TestAScanOfWhatIsReturnedWaitsAsLongAsOtherCommandsAndIsToldTheSame(t *test
 	}
 }
 
+func TestAFlushOfWhatIsReturnedWaitsAsLongAsOtherCommandsAndIsToldTheSame(t *testing.T) {
+	tw := newTownOn(t, 1, redis.Config{ClusterWait: 50 * time.Millisecond}, func() store.Options { return store.Options{Cluster: true} })
+	c := tw.dial(0)
+	if got := ask(t, c, "set", "key", "v"); got != "OK" {
+		t.Fatal(got)
+	}
+	a, err := tw.nodes[0].st.Arrive(store.ArriveOptions{
+		Ranges: []store.Range{{First: 0, Last: ^record.Place(0)}}, Ceiling: 7, Puller: nothingArrives{},
+	})
+	must(t, err)
+	defer a.End()
+	a.Release(nil)
+	for _, args := range [][]string{{"flushall"}, {"flushdb"}} {
+		if got := ask(t, c, args...); !strings.HasPrefix(got, "CLUSTERDOWN Hash slot not served") {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	a.End()
+	if got := ask(t, c, "flushall"); got != "OK" {
+		t.Errorf("after the end: %q", got)
+	}
+	if got := ask(t, c, "exists", "key"); got != "0" {
+		t.Errorf("after it was flushed: %q", got)
+	}
+}
+
 // Ranges move, at any places, between the calls of a SCAN, and nodes lose all that they have and get other things. A slot
 // with thousands of keys is cut again and again.
 func TestAScanThroughAProxySeesAllKeysWhateverMoves(t *testing.T) {
