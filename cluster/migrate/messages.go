@@ -24,6 +24,9 @@ const (
 	methodSegment  = "migrate.segment"
 )
 
+// errUnreadable says that the source cannot read a record of those that were asked for together.
+var errUnreadable = peer.NewCode("migrate-unreadable", "a record of those that were asked for cannot be read")
+
 // ID numbers a migration for as long as the cluster lives.
 type ID = uint64
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
@@ -40,6 +41,7 @@ type wish struct {
 	here  bool             // it has come, or is known not to be
 	at    store.PullCursor // where its value goes on, if some of it has come
 	known bool             // there was word of it, and at is of that
+	apart bool             // the source could not read it: it is asked for alone
 }
 
 // begin returns the wish, to be asked for by the word that there is of it, or without.
@@ -137,13 +139,30 @@ func (p *priority) batch() []*wish {
 	return batch
 }
 
-// putBack has those of a batch that did not come be asked for again, in their order.
+// putBack has those of a batch that did not come be asked for again, in their order; and what the source could not read after a while,
+// behind them: nobody else waits for that.
 func (p *priority) putBack(batch []*wish) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if left := parted(batch, func(i int) bool { return !batch[i].here }); len(left) > 0 && !p.ended {
+	if p.ended {
+		return
+	}
+	if left := parted(batch, func(i int) bool { return !batch[i].here && !batch[i].apart }); len(left) > 0 {
 		p.left = append(left, p.left...)
 	}
+	if apart := parted(batch, func(i int) bool { return !batch[i].here && batch[i].apart }); len(apart) > 0 {
+		time.AfterFunc(retryPause, func() { p.again(apart) })
+	}
+}
+
+// again has wishes be asked for again.
+func (p *priority) again(list []*wish) {
+	p.mu.Lock()
+	if !p.ended {
+		p.left = append(p.left, list...)
+	}
+	p.mu.Unlock()
+	p.call()
 }
 
 // granted tells those who wait that their keys have come.

@@ -15,8 +15,14 @@ import (
 // coldSource is a store whose records are mostly on disk.
 func coldSource(t *testing.T, n int) *store.Store {
 	t.Helper()
+	return coldSourceIn(t, t.TempDir(), n)
+}
+
+// coldSourceIn is coldSource in a directory.
+func coldSourceIn(t *testing.T, dir string, n int) *store.Store {
+	t.Helper()
 	st, err := store.Open(store.Options{
-		Dir: t.TempDir(), Durability: store.EverySec, Cluster: true, LogID: 7, SegmentBytes: 64 << 10, MemoryBytes: 1 << 20, Heads: 1,
+		Dir: dir, Durability: store.EverySec, Cluster: true, LogID: 7, SegmentBytes: 64 << 10, MemoryBytes: 1 << 20, Heads: 1,
 	})
 	check(t, err)
 	t.Cleanup(func() { check(t, st.Close()) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 
@@ -234,7 +235,7 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 		r.ss.End()
 		r.reset()
 		if st == store.Cold {
-			err = errors.Join(c.Flush(), r.ss.Fetch(ctx)) // Others' guards wait for no disk either.
+			err = errors.Join(c.Flush(), s.readCold(ctx, r)) // Others' guards wait for no disk either.
 		} else {
 			err = errors.Join(errors.New("read what is pulled"), r.ss.Err())
 		}
@@ -243,6 +244,15 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 			return landed{}, err
 		}
 	}
+}
+
+// readCold reads what was cold.
+func (s *Shelf) readCold(ctx context.Context, r *reader) error {
+	err := r.ss.Fetch(ctx)
+	if err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errUnreadable, err)
 }
 
 // What goes with a yielding, and how much of one key: operations wait for all of it. Whose value is larger is asked for when it is

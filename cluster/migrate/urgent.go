@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -40,13 +41,17 @@ func (p *pulls) answerAll() {
 // now brings keys for one operation, one after the other and without looking at what others wait for: what priority pulls
 // are compared with.
 func (p *pulls) now(list []store.ArrivingKey, done func(error)) {
-	p.single.Lock()
-	defer p.single.Unlock()
 	for _, k := range list {
 		one := &wish{key: k}
 		for failed := false; !one.here; {
-			if failed = p.mayAskAgain(p.fetch([]*wish{one}), failed); p.ctx.Err() != nil {
+			p.single.Lock()
+			err := p.fetch([]*wish{one})
+			p.single.Unlock()
+			if failed = p.mayAskAgain(err, failed); p.ctx.Err() != nil {
 				return // Who gives the arrival up, or ends it, lets the operation go.
+			}
+			if one.apart {
+				pauseFor(p.ctx, retryPause)
 			}
 		}
 	}
@@ -65,24 +70,54 @@ func (p *pulls) mayAskAgain(err error, failed bool) bool {
 	return true
 }
 
-// fetch asks once for what is missing of a batch, and lets go who waits for what came, or is known not to be. What the source may have in
-// memory comes first: it waits for no disk. single is held.
+// fetch asks once for what is missing of a batch, and lets go who waits for what came, or is known not to be. If the source cannot read
+// a record of them, each is asked for alone: that record holds up those only who want it. single is held.
 func (p *pulls) fetch(batch []*wish) error {
-	var here, cold, rest []*wish
-	for _, w := range batch {
-		switch {
-		case !p.m.arrival.Awaits(w.key): // It came meanwhile. Only here keys are settled by asking.
-			here = append(here, w)
-		case p.urgent.worker.RefersTo(w.key.Place):
+	isMissing := func(i int) bool { return p.m.arrival.Awaits(batch[i].key) }
+	p.m.priority.granted(parted(batch, func(i int) bool { return !isMissing(i) })) // They came meanwhile. Only here keys are settled by asking.
+	together := parted(batch, func(i int) bool { return !batch[i].here && !batch[i].apart })
+	alone := parted(batch, func(i int) bool { return !batch[i].here && batch[i].apart })
+	switch err := p.ask(together); {
+	case errors.Is(err, errUnreadable):
+		alone = append(parted(together, func(i int) bool { return !together[i].here }), alone...)
+	case err != nil:
+		return err
+	}
+	for _, w := range alone {
+		if err := p.askAlone(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// askAlone asks for one that the source may be unable to read.
+func (p *pulls) askAlone(w *wish) error {
+	err := p.ask([]*wish{w})
+	if !errors.Is(err, errUnreadable) {
+		return err
+	}
+	if !w.apart {
+		p.m.log.Warn("the source cannot read a record that operations wait for; it is asked for again and again", "why", err)
+	}
+	w.apart = true
+	return nil
+}
+
+// ask asks for keys together. What the source may have in memory comes first: it waits for no disk.
+func (p *pulls) ask(list []*wish) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var cold, rest []*wish
+	for _, w := range list {
+		if p.urgent.worker.RefersTo(w.key.Place) {
 			cold = append(cold, w.begin(true))
-		default:
+		} else {
 			rest = append(rest, w.begin(false))
 		}
 	}
-	p.m.priority.granted(here)
-	if len(cold)+len(rest) > 0 {
-		p.m.asks.Add(1)
-	}
+	p.m.asks.Add(1)
 	p.count(cold)
 	p.count(rest)
 	if err := p.fetchKeys(rest); err != nil {

@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // putValue writes a value of some bytes.
@@ -142,6 +147,89 @@ func TestColdKeysOfABatchComeTogetherAndEachOnce(t *testing.T) {
 	}
 	if got := p.m.records.Load(); got != maxKeys || asks > 6 {
 		t.Errorf("%d records came by %d answers, of %d keys that are on disk", got, asks, maxKeys)
+	}
+}
+
+// numbered is the i-th key of filled.
+func numbered(i int) string {
+	return string(binary.LittleEndian.AppendUint64(nil, uint64(i)*0x9E3779B97F4A7C15)) + string(make([]byte, 22))
+}
+
+// damage changes a byte of a key in the segment's file that has it. To call it again mends that.
+func damage(t *testing.T, dir, key string) {
+	t.Helper()
+	segments, err := filepath.Glob(filepath.Join(dir, "segments", "*.seg"))
+	check(t, err)
+	for _, path := range segments {
+		b, err := os.ReadFile(path)
+		check(t, err)
+		at := bytes.Index(b, []byte(key[:6]))
+		if at < 0 {
+			continue
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		check(t, err)
+		_, err = f.WriteAt([]byte{b[at+7] ^ 1}, int64(at+7))
+		check(t, errors.Join(err, f.Close()))
+		return
+	}
+	t.Fatal("the key is in no file")
+}
+
+func TestARecordThatCannotBeReadHoldsUpOnlyThoseWhoWantIt(t *testing.T) {
+	const good = 20
+	for name, mode := range map[string]string{"of which nothing is known": meta.ColdRead, "that are known of": meta.ColdIndirect} {
+		t.Run("keys "+name, func(t *testing.T) {
+			dir := t.TempDir()
+			source := coldSourceIn(t, dir, coldRecords)
+			p := pullsWith(t, source, 1000, 3, meta.MigrationOptions{Cold: mode})
+			if mode == meta.ColdIndirect {
+				check(t, p.all(t.Context()))
+				await.True(t, "all ranges count as pulled", p.m.arrival.AllPulled)
+			}
+			damage(t, dir, numbered(1))
+			mended := sync.OnceFunc(func() { damage(t, dir, numbered(1)) })
+			defer mended()
+
+			var waits sync.WaitGroup
+			bad := session(t, p.m.o.Store)
+			waits.Go(func() {
+				if st := readKey(t, bad, 1); st != store.OK {
+					t.Errorf("when it can be read it is %s", st)
+				}
+			})
+			await.True(t, "the key is asked for", func() bool { return p.m.asked.Load() > 0 })
+			ss := session(t, p.m.o.Store)
+			for i := 2; i < 2+good; i++ {
+				if st := readKey(t, ss, i); st != store.OK {
+					t.Errorf("key %d is %s", i, st)
+				}
+			}
+			if n := p.m.priority.waiting(); n != 1 {
+				t.Errorf("%d keys are waited for, want that which cannot be read", n)
+			}
+			mended()
+			waits.Wait()
+		})
+	}
+}
+
+func TestKeysThatWereAskedForTogetherWithOneThatCannotBeReadComeAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	p := pullsWith(t, coldSourceIn(t, dir, coldRecords), 1000, 3, meta.MigrationOptions{PriorityPulls: meta.PriorityPullsNone, Cold: meta.ColdRead})
+	damage(t, dir, numbered(3))
+	var batch []*wish
+	for i := range 5 {
+		batch = append(batch, wishFor(numbered(i+1)))
+	}
+	check(t, p.fetch(batch))
+	if left := missingOf(batch); len(left) != 1 || left[0] != batch[2] {
+		t.Fatalf("%d of %d are missing", len(left), len(batch))
+	}
+	damage(t, dir, numbered(3))
+	check(t, p.fetch(batch[2:3]))
+	if !batch[2].here {
+		t.Error("it can be read, and does not come")
 	}
 }
 
