@@ -130,8 +130,13 @@ func (h *host) openMeta() error {
 func (c *Config) newSettings() meta.Settings {
 	return meta.Settings{
 		Replicas: c.ClusterReplicas, LeaseMillis: int(c.ClusterLease.Milliseconds()),
-		SegmentBytes: int(c.SegmentSize), MinNodes: c.ClusterMinNodes,
+		SegmentBytes: int(c.SegmentSize), MinNodes: c.ClusterMinNodes, Databases: c.Databases,
 	}
+}
+
+// databases is how many the cluster has by now: the number may have grown since this node was started.
+func (h *host) databases() int {
+	return max(h.settings.Databases, h.cache.Snapshot().Settings.Databases)
 }
 
 // warnOfSettings tells of settings that were given here and that the cluster has otherwise.

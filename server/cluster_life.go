@@ -254,6 +254,7 @@ func (l *life) openStore() error {
 	n := l.node
 	o := n.cfg.storeOptions(l.memory, n.loops(), n.log, n.report)
 	o.Dir, o.LogID, o.SegmentBytes, o.Cluster = l.id.logPath(), l.id.Log, l.settings.SegmentBytes, true
+	o.Databases = l.databases()
 	s := l.cache.Snapshot()
 	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
 	o.Owned = s.Holds(l.id.Node).Spans()
@@ -300,6 +301,7 @@ func (l *life) openDoors() error {
 		n.native.Store(native)
 	}
 	c := n.cfg.redisConfig(n.log)
+	c.Databases = l.store.Options().Databases
 	c.Cluster, c.Proxy, c.Heat, c.Tenants, c.Functions = redisGate{l.gate, l.slots}, n.cfg.Proxy, l.heat, l.tenants, l.functions
 	front, err := redis.New(l.store, c)
 	if err != nil {

@@ -74,6 +74,7 @@ type world struct {
 	password            string
 	proxy               bool
 	memory              server.Size // of each node; 0: enough for all
+	databases           int         // that nodes are told to have; 0: as many as usual
 	wide                int         // bytes that values have more
 	blob                string      // URL of the shared tier, if there is one
 	disk                server.Size // of each node, once the shared tier holds it; 0: enough for all
@@ -135,6 +136,9 @@ func (w *world) config(name string) server.Config {
 	c.ClusterMinNodes = w.first
 	c.Fabric, c.RequirePass, c.Proxy = w.fabric, w.password, w.proxy
 	c.MigrateHaltAt, c.MigrateHaltDir = w.halt[name], w.halts
+	if w.databases != 0 {
+		c.Databases = w.databases
+	}
 	if w.replicas != 0 {
 		c.ClusterReplicas = w.replicas
 	}
@@ -241,6 +245,20 @@ func TestNodesFormAClusterAndSendClientsToEachOther(t *testing.T) {
 	for _, line := range []string{"ostro_ready 1", "ostro_cluster_leased 1", "ostro_cluster_nodes_living 3", "ostro_copies_wanted 2", "ostro_cluster_view 1"} {
 		if !strings.Contains(metrics, line+"\n") {
 			t.Errorf("the metrics lack %q", line)
+		}
+	}
+}
+
+// What one node has of a database must have room at all others.
+func TestANodeHasAsManyDatabasesAsItsCluster(t *testing.T) {
+	w := newWorld(t)
+	w.databases, w.replicas = 32, 1
+	w.start("n1")
+	w.databases = 8
+	w.start("n2")
+	for _, name := range []string{"n1", "n2"} {
+		if got := w.nodes[name].Engine().Options().Databases; got != 32 {
+			t.Errorf("%s has %d databases, and n1 was told to have 32", name, got)
 		}
 	}
 }

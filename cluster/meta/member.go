@@ -24,21 +24,24 @@ type Member struct {
 	Joined *Snapshot
 }
 
-// Configure writes the cluster's settings, unless it has some, and returns what it has.
+// Configure writes the cluster's settings, unless it has some, and returns what it has. Of those only the number of databases changes:
+// it is the highest that any node was told, for in a lower one there may be no room for what a node has already.
 func (s *Store) Configure(ctx context.Context, wanted Settings) (Settings, error) {
 	if wanted.Replicas < 1 || wanted.LeaseMillis < 1000 || wanted.SegmentBytes < 1 {
 		return Settings{}, fmt.Errorf("these settings cannot work: %+v: want 1 replica, a lease of 1000 ms and a segment of some bytes at least", wanted)
 	}
-	seen, _, err := s.change(ctx, nil, func(e *edit) error {
-		if e.seen.raw.modified(keySettings) != 0 {
-			return nil
+	var has Settings
+	_, _, err := s.change(ctx, nil, func(e *edit) error {
+		if has = wanted; e.seen.raw.modified(keySettings) != 0 {
+			has = e.seen.Settings
+			has.Databases = max(has.Databases, wanted.Databases)
+			if has == e.seen.Settings {
+				return nil
+			}
 		}
-		return e.put(keySettings, wanted)
+		return e.put(keySettings, has)
 	})
-	if err == nil && seen.raw.modified(keySettings) != 0 {
-		wanted = seen.Settings
-	}
-	return wanted, err
+	return has, err
 }
 
 // Join makes a node a living member, until it leaves or its lease is lost.

@@ -59,6 +59,19 @@ func TestSettingsAreThoseOfWhoCameFirst(t *testing.T) {
 	}
 }
 
+func TestTheNumberOfDatabasesIsTheHighestThatAnyNodeWasTold(t *testing.T) {
+	s := open(t) // As of a version that knew of no such number.
+	for _, step := range []struct{ told, want int }{{16, 16}, {32, 32}, {8, 32}} {
+		wanted := DefaultSettings()
+		wanted.Replicas, wanted.Databases = 7, step.told
+		got, err := s.Configure(patience(t), wanted)
+		ok(t, err)
+		if got.Databases != step.want || got.Replicas != DefaultSettings().Replicas || read(t, s).Settings != got {
+			t.Fatalf("a node that was told %d has %+v, want %d databases", step.told, got, step.want)
+		}
+	}
+}
+
 // Of two that change the same at once one plans again.
 func TestReplicaVersionsThatRiseAtOnceAreAllDifferent(t *testing.T) {
 	s := open(t)

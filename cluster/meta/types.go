@@ -19,6 +19,9 @@ type Settings struct {
 	// MinNodes is how many nodes there must be before the space is dealt out to them.
 	// 0: as many as are there once no other has come for a few seconds.
 	MinNodes int `json:"minNodes,omitempty"`
+	// Databases is how many numbered tables there are: a node that had fewer than another could not take what that has. It grows when a
+	// node comes that was told to have more, and never shrinks. 0: the nodes so far were of a version that did not say.
+	Databases int `json:"databases,omitempty"`
 }
 
 // DefaultSettings are for tests: a node brings the settings that it was configured with.

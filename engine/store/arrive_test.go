@@ -3,11 +3,13 @@ package store_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog/hlogtest"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -228,5 +230,25 @@ func TestAFlushGoesThroughWhatIsNotPartOfTheLogOnly(t *testing.T) {
 	}
 	if keys, _ := st.Count(0); keys != 100 {
 		t.Errorf("%d keys", keys)
+	}
+}
+
+// Nothing of a source may seem safe at a target that has no place for it.
+func TestWhatArrivesOfADatabaseThatThisNodeLacksIsRefused(t *testing.T) {
+	st := open(t, store.Options{Device: device.NewMemory(), Durability: store.EverySec, Cluster: true, Databases: 16})
+	a, err := st.Arrive(store.ArriveOptions{Ranges: []store.Range{everyPlace}, Ceiling: 7, Puller: noPuller{t}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.End()
+	w, err := a.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	b := make([]byte, record.Size(1, 1, false))
+	record.Encode(b, &record.Header{Type: record.TypePut, Version: 5, Table: 16}, []byte("k"), []byte("v"), true)
+	if err := w.Import(t.Context(), b); err == nil || !strings.Contains(err.Error(), "set databases to 17 or more") {
+		t.Errorf("a record of database 16, at a node that has 16: %v", err)
 	}
 }

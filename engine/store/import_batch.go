@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"unsafe"
 
@@ -99,6 +100,7 @@ func (w *ImportWorker) wants(p record.Ptr, known record.Place, it *importItem) b
 	}
 	t := w.lastTable.find(w.ss.tables, p.Table())
 	if t == nil {
+		w.lacks(p.Table(), p.Key())
 		return false
 	}
 	if known == 0 {
@@ -118,11 +120,24 @@ func (w *ImportWorker) wants(p record.Ptr, known record.Place, it *importItem) b
 	return true
 }
 
+// lacks fails the import if an entry that is to be taken is of a table that this store does not have. Outside of a cluster such a
+// table is dead. In a cluster none ever is: databases keep their tables, and private ones that were not heard of are opened. So
+// the entry is of a database that other nodes have and this one does not, and whoever gives it away is to keep it.
+func (w *ImportWorker) lacks(t record.TableID, key []byte) {
+	if w.ss.tables.shared && w.owns(record.PlaceOf(t, key)) {
+		w.fail(fmt.Errorf("it has records of database %d, and this node has databases 0 to %d: set databases to %d or more, and start this node again", t, len(w.ss.tables.byDB)-1, uint64(t)+1))
+	}
+}
+
 // wantsChunk notes a piece of a large value.
 func (w *ImportWorker) wantsChunk(p record.Ptr, it *importItem) bool {
 	key, t, _, ok := chunkBody(p.Value())
 	of, named := chunkOf(p.Key())
-	if !ok || !named || p.Type() != record.TypePut || w.ss.tables.byID(t) == nil {
+	if !ok || !named || p.Type() != record.TypePut {
+		return false
+	}
+	if w.ss.tables.byID(t) == nil {
+		w.lacks(t, key)
 		return false
 	}
 	place := record.PlaceOf(t, key)

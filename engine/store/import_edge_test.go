@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -114,20 +116,24 @@ func TestAKeyThatWasDeletedElsewhereGoesOnAboveItsTombstone(t *testing.T) {
 }
 
 // largeEntries makes the pieces of a large value, and its record.
-func largeEntries(of valueName, version uint64, key, value string, piece int) (all [][]byte) {
+func largeEntries(of valueName, version uint64, key, value string, piece int) [][]byte {
+	return largeEntriesIn(0, of, version, key, value, piece)
+}
+
+func largeEntriesIn(table record.TableID, of valueName, version uint64, key, value string, piece int) (all [][]byte) {
 	k := []byte(key)
-	place := record.PlaceOf(0, k)
+	place := record.PlaceOf(table, k)
 	m := manifest{total: uint64(len(value)), of: of, piece: uint32(piece)}
 	for n := range m.chunks() {
 		var buf [chunkKeyBytes]byte
 		ck := chunkKey(place, of, n, &buf)
 		body := append([]byte{byte(len(k)), 0}, k...)
-		body = append(body, 0, 0, 0, 0)
+		body = binary.LittleEndian.AppendUint32(body, uint32(table))
 		body = append(body, value[n*piece:min(len(value), (n+1)*piece)]...)
 		all = append(all, entryOf(record.Header{Type: record.TypePut, Version: 1, Table: chunkTable}, string(ck.Bytes), string(body)))
 	}
 	var a arena
-	return append(all, entryOf(record.Header{Type: record.TypePut, Version: version, Chunked: true}, key, string(m.encode(&a))))
+	return append(all, entryOf(record.Header{Type: record.TypePut, Version: version, Table: table, Chunked: true}, key, string(m.encode(&a))))
 }
 
 func TestPiecesOfLargeValuesThatNobodyNamesGo(t *testing.T) {
@@ -182,6 +188,39 @@ func TestAnImportSkipsWhatIsNotItsOwn(t *testing.T) {
 	if _, err := im.NewWorker(); err == nil {
 		t.Fatal("an import that is over goes on")
 	}
+}
+
+// Of databases beyond the 16 that importing has, nothing may be lost: neither records nor what buries older ones.
+func TestWhatIsOfADatabaseThatThisNodeLacksIsRefusedAndNotPassedOver(t *testing.T) {
+	for name, b := range map[string][]byte{
+		"a record":    entryOf(record.Header{Type: record.TypePut, Version: 5, Table: 20}, "k", "v"),
+		"a tombstone": entryOf(record.Header{Type: record.TypeTombstone, Version: 5, Table: 20}, "k", "12345678"),
+		"a piece":     largeEntriesIn(20, valueName{8, 1}, 4, "k", "a value, in pieces", 5)[0],
+	} {
+		_, _, w := importing(t, nil)
+		if err := w.Import(t.Context(), b); err == nil || !strings.Contains(err.Error(), "records of database 20") {
+			t.Errorf("%s of database 20, at a node that has 16: %v", name, err)
+		}
+	}
+}
+
+func TestWhatIsOfADatabaseThatThisNodeLacksDoesNoHarmWhereItIsNotAskedFor(t *testing.T) {
+	st, err := Open(Options{SegmentBytes: 4 << 10, Cluster: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	im, err := st.NewImporter(ImportOptions{Owns: func(p record.Place) bool { return p == record.PlaceOf(0, []byte("mine")) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Abort()
+	w, err := im.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mustImport(t, entryOf(record.Header{Type: record.TypePut, Version: 5, Table: 20}, "theirs", "v"))
+	w.mustImport(t, largeEntriesIn(20, valueName{8, 1}, 4, "theirs too", "a value, in pieces", 5)...)
 }
 
 // An entry may lie anywhere in a message: it is taken as if it lay in a segment.

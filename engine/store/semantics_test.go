@@ -362,6 +362,24 @@ func TestTheNumberOfDatabasesGrowsButLosesNone(t *testing.T) {
 	}
 }
 
+// On a node of a cluster the new ones have the tables that they have on all nodes.
+func TestTheNumberOfDatabasesOfANodeOfAClusterGrows(t *testing.T) {
+	dev := device.NewMemory()
+	t.Cleanup(dev.Close)
+	o := store.Options{Device: dev, Durability: store.EverySec, Cluster: true, Databases: 2}
+	ss := session(t, open(t, o))
+	put(t, ss, 1, "old", "of database 1", 0)
+	o.Device, o.Databases = dev.Crash(), 5
+	ss = session(t, open(t, o))
+	put(t, ss, 4, "new", "of database 4", 0)
+	if got := get(t, ss, 1, "old") + ", " + get(t, ss, 4, "new"); got != "of database 1, of database 4" {
+		t.Errorf("they have %s", got)
+	}
+	if key := ss.Key(4, nil); key.Table != 4 {
+		t.Errorf("the table of database 4 is %d: heirs would not know it", key.Table)
+	}
+}
+
 // twins are pairs of keys that the index cannot tell apart.
 var twins = [][2]string{{"twin:106079", "twin:876719"}, {"twin:385239", "twin:1981708"}}
 

@@ -228,13 +228,15 @@ func (ts *tables) file(d databases) TablesFile {
 }
 
 // load takes the map of a former life. Databases beyond those kept are fresh:
-// the tables that they would begin with may have been others' since.
+// the tables that they would begin with may have been others' since. Not so on
+// a node of a cluster, which makes none: they have their own there, as everywhere.
 func (ts *tables) load(f TablesFile) {
 	ts.next = max(f.Next, ts.next)
 	for db := range ts.byDB {
-		if db < len(f.DB) {
+		switch {
+		case db < len(f.DB):
 			ts.byDB[db].Store(newTable(f.DB[db], ts.shares))
-		} else {
+		case !ts.shared || record.TableID(db) < f.Next:
 			ts.byDB[db].Store(ts.fresh())
 		}
 	}
