@@ -45,12 +45,12 @@ func (o origin) Shelf() (*migrate.Shelf, error) {
 }
 
 // Yield gives ranges away; see migrate.Origin.
-func (o origin) Yield(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (m meta.Migration, since time.Time, err error) {
+func (o origin) Yield(ctx context.Context, id migrate.ID, target view.NodeID, asked meta.Asked) (m meta.Migration, since time.Time, err error) {
 	l, err := o.opened()
 	if err != nil {
 		return m, since, err
 	}
-	m, since, err = l.move(ctx, id, target, from, segment)
+	m, since, err = l.move(ctx, id, target, asked)
 	if err != nil {
 		return m, since, err
 	}
@@ -147,7 +147,7 @@ func (l *life) gives(m meta.Migration, id migrate.ID, target view.NodeID) error 
 }
 
 // move writes that the ranges are the target's, unless that is so, and returns since when that is seen here; no moment if it was before.
-func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (m meta.Migration, since time.Time, err error) {
+func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, asked meta.Asked) (m meta.Migration, since time.Time, err error) {
 	seen, err := l.cache.Wait(ctx, func(s *meta.Snapshot) bool { return s.Migrations[id].ID == id })
 	if err != nil {
 		return m, since, err
@@ -165,7 +165,7 @@ func (l *life) move(ctx context.Context, id migrate.ID, target view.NodeID, from
 		l.log.Info("this node gives keys away", "migration", id, "to", string(target), "share", fmt.Sprintf("%.3f%%", 100*m.Ranges.Fraction()))
 		// Clients of the ranges wait from when it is seen.
 		if _, err := l.cache.WaitWritten(ctx, begun, func(ctx context.Context) error {
-			_, err := member.Move(ctx, id, from, segment)
+			_, err := member.Move(ctx, id, asked)
 			return err
 		}); err != nil {
 			return m, since, err

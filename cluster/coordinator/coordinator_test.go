@@ -138,7 +138,7 @@ func (w *world) carry(ctx context.Context, m *meta.Member) {
 		for _, mig := range s.Open(self) {
 			switch {
 			case mig.Stage == meta.Wanted && mig.Source == self && s.Ready(mig) == nil:
-				_, _ = m.Move(ctx, mig.ID, 1, 1)
+				_, _ = m.Move(ctx, mig.ID, meta.Asked{From: 1, FromSegment: 1, Incarnation: s.Incarnation(mig.Target)})
 			case mig.Stage == meta.Moving && mig.Target == self:
 				_ = m.CompleteMigration(ctx, mig.ID, meta.MigrationStats{})
 			}

@@ -33,7 +33,7 @@ func TestAMigrationToANodeThatDiesBeforeItBeganHasFailed(t *testing.T) {
 func TestASourceThatDiesLeavesItsRangesToTheTarget(t *testing.T) {
 	w := four(t)
 	m := w.migrate("n1", "n2", w.slots(0, 9))
-	_, err := w.members["n1"].Move(patience(t), m.ID, 5, 5)
+	_, err := w.members["n1"].Move(patience(t), m.ID, w.members["n2"].Asks(5, 5))
 	w.must(err)
 	w.kill("n1")
 	s := w.await("the recovery of n1", func(s *meta.Snapshot) bool { return s.Migrations[m.ID].Stage.Ended() && settled(s) })
@@ -45,7 +45,7 @@ func TestASourceThatDiesLeavesItsRangesToTheTarget(t *testing.T) {
 func TestANodeInheritsNothingThatItHasNotDroppedYet(t *testing.T) {
 	w := four(t)
 	m := w.migrate("n1", "n2", w.slots(0, 9))
-	_, err := w.members["n1"].Move(patience(t), m.ID, 5, 5)
+	_, err := w.members["n1"].Move(patience(t), m.ID, w.members["n2"].Asks(5, 5))
 	w.must(err)
 	w.must(w.members["n2"].CompleteMigration(patience(t), m.ID, meta.MigrationStats{}))
 	w.await("its end", func(s *meta.Snapshot) bool { return s.Leaving("n1").Equal(w.slots(0, 9)) })

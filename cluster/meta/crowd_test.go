@@ -54,7 +54,7 @@ func TestAMigrationBeginsWhenItsNodesHaveRoomForIt(t *testing.T) {
 		all = append(all, moved(t, members[2], members[0], slot(i)))
 	}
 	late := wanted(t, s, "n3", "n2", slot(mostBegun))
-	_, err := members[2].Move(patience(t), late.ID, 1, 1)
+	_, err := members[2].Move(patience(t), late.ID, members[1].Asks(1, 1))
 	if wantError(t, err, "n3 has part in 12 migrations"); !errors.Is(err, ErrNotYet) {
 		t.Fatalf("%v is no reason to wait", err)
 	}
@@ -63,7 +63,7 @@ func TestAMigrationBeginsWhenItsNodesHaveRoomForIt(t *testing.T) {
 	}
 	moved(t, members[1], join(t, s, "n4"), slots(6000, 6001)) // Others have room.
 	ok(t, members[0].CompleteMigration(patience(t), all[0].ID, MigrationStats{}))
-	_, err = members[2].Move(patience(t), late.ID, 1, 1)
+	_, err = members[2].Move(patience(t), late.ID, members[1].Asks(1, 1))
 	ok(t, err)
 	if read(t, s).Awaited(all[1]) {
 		t.Fatal("nobody waits any more")

@@ -58,6 +58,9 @@ func (m *Member) Copy(ctx context.Context, id uint64) (Migration, error) {
 // another one.
 func (m *Member) Incarnation() int64 { return m.fence.created }
 
+// Incarnation is that of a node which is alive; 0 if it is not.
+func (s *Snapshot) Incarnation(n view.NodeID) int64 { return s.raw.created(keyAlive(n)) }
+
 // Copied is a copy that is whole.
 type Copied struct {
 	// From and FromSegment are where the target's log was before the first record of it.
@@ -83,7 +86,7 @@ func (m *Member) HandOver(ctx context.Context, id uint64, c Copied) error {
 			return fmt.Errorf("migration %d is of %s, not for %s to hand over", id, mig.Source, m.Node.ID)
 		case mig.Stage != Copying || e.seen.Nodes[mig.Target].Log != mig.TargetLog:
 			return fmt.Errorf("migration %d is %s: there is nothing to hand over", id, mig.Stage)
-		case mig.Attempt != c.Attempt || e.seen.raw.created(keyAlive(mig.Target)) != c.Incarnation:
+		case mig.Attempt != c.Attempt || e.seen.Incarnation(mig.Target) != c.Incarnation:
 			return fmt.Errorf("%s began anew and has to copy again", mig.Target)
 		}
 		if err := e.seen.Ready(mig); err != nil {

@@ -124,10 +124,25 @@ func (e *edit) migration(id uint64) (Migration, error) {
 	return m, nil
 }
 
+// Asked is what the target of a migration says when it asks the source to begin.
+type Asked struct {
+	// From and FromSegment are where the target's log stands: nothing before counts of the ranges.
+	From        record.BatchID
+	FromSegment record.SegmentID
+	// Incarnation is which process of the target asks. Of another one it is another log that stands there, perhaps: by the end of one
+	// that was long, all that the target writes to a new one would lie below its floor.
+	Incarnation int64
+}
+
+// Asks is how this node, a target whose log stands there, asks a source to begin.
+func (m *Member) Asks(from record.BatchID, segment record.SegmentID) Asked {
+	return Asked{From: from, FromSegment: segment, Incarnation: m.Incarnation()}
+}
+
 // Move gives the ranges of a wanted migration, whose source this node is, to its target: it raises both views and
 // sets the floor of the target's log, in one step. The target serves them only after this node has
 // said that it no longer does. Asked again it changes nothing and returns what was decided.
-func (m *Member) Move(ctx context.Context, id uint64, from record.BatchID, segment record.SegmentID) (Migration, error) {
+func (m *Member) Move(ctx context.Context, id uint64, asked Asked) (Migration, error) {
 	var mig Migration
 	err := m.change(ctx, func(e *edit) (err error) {
 		mig, err = e.migration(id)
@@ -144,9 +159,12 @@ func (m *Member) Move(ctx context.Context, id uint64, from record.BatchID, segme
 		if err := e.seen.Ready(mig); err != nil {
 			return err
 		}
+		if e.seen.Incarnation(mig.Target) != asked.Incarnation {
+			return fmt.Errorf("%w: %s has joined again since it asked, and must ask again", ErrNotYet, mig.Target)
+		}
 		mig.Stage, mig.Began = Moving, time.Now().UTC()
 		mig.SourceLog, mig.TargetLog = m.Node.Log, e.seen.Nodes[mig.Target].Log
-		mig.From, mig.FromSegment = from, segment
+		mig.From, mig.FromSegment = asked.From, asked.FromSegment
 		return e.move(mig)
 	})
 	return mig, err

@@ -23,7 +23,7 @@ func wanted(t *testing.T, s *Store, from, to view.NodeID, ranges view.Ranges) Mi
 func moved(t *testing.T, source, target *Member, ranges view.Ranges) Migration {
 	t.Helper()
 	m := wanted(t, source.store, source.Node.ID, target.Node.ID, ranges)
-	m, err := source.Move(patience(t), m.ID, 42, 7)
+	m, err := source.Move(patience(t), m.ID, target.Asks(42, 7))
 	ok(t, err)
 	return m
 }
@@ -46,7 +46,7 @@ func TestAMoveRaisesBothViewsAndSetsAFloor(t *testing.T) {
 	if !got.Arriving("n2").Equal(slots(0, 99)) || !got.Holds("n1").Covers(slots(0, 99)) {
 		t.Fatalf("arriving is %v, n1 holds %v", got.Arriving("n2"), got.Holds("n1"))
 	}
-	again, err := members[0].Move(patience(t), m.ID, 99, 99)
+	again, err := members[0].Move(patience(t), m.ID, members[1].Asks(99, 99))
 	ok(t, err)
 	if diff := cmp.Diff(m, again); diff != "" {
 		t.Fatal(diff)
@@ -64,23 +64,23 @@ func TestAChainOfMigrationsGoesInOrder(t *testing.T) {
 	s, members, _ := three(t)
 	first := wanted(t, s, "n1", "n2", slots(0, 99))
 	second := wanted(t, s, "n2", "n3", slots(50, 60))
-	_, err := members[1].Move(patience(t), second.ID, 1, 1)
+	_, err := members[1].Move(patience(t), second.ID, members[2].Asks(1, 1))
 	wantError(t, err, fmt.Sprintf("migration %d of the same places goes first", first.ID))
 	if !errors.Is(err, ErrNotYet) {
 		t.Fatalf("%v is no reason to wait", err)
 	}
-	_, err = members[0].Move(patience(t), first.ID, 1, 1)
+	_, err = members[0].Move(patience(t), first.ID, members[1].Asks(1, 1))
 	ok(t, err)
 	ok(t, members[1].CompleteMigration(patience(t), first.ID, MigrationStats{}))
-	_, err = members[1].Move(patience(t), second.ID, 1, 1)
+	_, err = members[1].Move(patience(t), second.ID, members[2].Asks(1, 1))
 	ok(t, err)
 	ok(t, members[2].CompleteMigration(patience(t), second.ID, MigrationStats{}))
 
 	back := wanted(t, s, "n3", "n2", slots(50, 60))
-	_, err = members[2].Move(patience(t), back.ID, 1, 1)
+	_, err = members[2].Move(patience(t), back.ID, members[1].Asks(1, 1))
 	wantError(t, err, "n2 has not yet dropped what it had")
 	ok(t, members[1].Retracted(patience(t), slots(0, 16383), 9, 5))
-	_, err = members[2].Move(patience(t), back.ID, 20, 8)
+	_, err = members[2].Move(patience(t), back.ID, members[1].Asks(20, 8))
 	ok(t, err)
 	want := []Floor{{Ranges: slots(0, 99).Subtract(slots(50, 60)), Batch: 1, Segment: 1}, {Ranges: slots(50, 60), Batch: 20, Segment: 8}}
 	if diff := cmp.Diff(want, read(t, s).Logs[members[1].Node.Log].Floors); diff != "" {
@@ -190,16 +190,35 @@ func TestAMigrationEndsWithItsSource(t *testing.T) {
 	}
 }
 
+// The numbers of a question are of the log that its target had then.
+func TestAQuestionOfATargetThatHasJoinedAgainSinceCountsForNothing(t *testing.T) {
+	s, members, _ := three(t)
+	target := join(t, s, "n4")
+	m := wanted(t, s, "n1", "n4", slots(0, 99))
+	asked := target.Asks(100_000, 900)
+	kill(t, target)
+	again := joinAs(t, s, emptied(target.Node))
+	_, err := members[0].Move(patience(t), m.ID, asked)
+	if wantError(t, err, "n4 has joined again since it asked"); !errors.Is(err, ErrNotYet) {
+		t.Fatalf("%v is no reason to ask again", err)
+	}
+	if got := read(t, s); got.Migrations[m.ID].Stage != Wanted || len(got.Logs[again.Node.Log].Floors) > 0 {
+		t.Fatalf("it is %s, and the new log has floors: %v", got.Migrations[m.ID].Stage, got.Logs[again.Node.Log].Floors)
+	}
+	_, err = members[0].Move(patience(t), m.ID, again.Asks(1, 1))
+	ok(t, err)
+}
+
 func TestOfTwoMovesOfOneRangeOneWins(t *testing.T) {
 	s, members, _ := three(t)
 	slots := members[0].mine(t).AtSlots()
 	for i := range 10 {
 		var won atomic.Int32
 		var all sync.WaitGroup
-		for _, to := range []view.NodeID{"n2", "n3"} {
-			m := wanted(t, s, "n1", to, view.RangesOf(slots[i]))
+		for _, to := range members[1:] {
+			m := wanted(t, s, "n1", to.Node.ID, view.RangesOf(slots[i]))
 			all.Go(func() {
-				if _, err := members[0].Move(patience(t), m.ID, 1, record.SegmentID(i)); err == nil {
+				if _, err := members[0].Move(patience(t), m.ID, to.Asks(1, record.SegmentID(i))); err == nil {
 					won.Add(1)
 				}
 			})

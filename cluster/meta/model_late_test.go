@@ -99,7 +99,7 @@ func (w *modelWorld) lateSteps(m Migration, all *modelSteps) {
 		all.add(chore, d.offer == nil, func() { delete(source.departures, m.ID) }, "%s waits no longer for %d", m.Source, m.ID)
 		all.add(progress, d.offer != nil, func() {
 			if w.flaw == "whoever the target is" {
-				d.offer.Incarnation = w.now().raw.created(keyAlive(m.Target))
+				d.offer.Incarnation = w.now().Incarnation(m.Target)
 			}
 			if w.flaw == "an offer stands" {
 				d.offer.Attempt = m.Attempt

@@ -19,6 +19,7 @@ type modelNode struct {
 	log    record.LogID
 	member *Member
 	up     bool // its process runs
+	wiped  bool // its disk was lost, and the log is where its copies are
 	store  *modelStore
 	seen   *Snapshot
 
@@ -45,11 +46,11 @@ func (n *modelNode) alive() bool {
 
 func (n *modelNode) works() bool { return n.up && n.alive() }
 
-// enter joins the cluster: with the log it has, or with a new one if others took that over.
+// enter joins the cluster: with the log it has, or with a new one if others took that over, or it has none.
 func (n *modelNode) enter() {
 	s := n.w.now()
-	fresh := s.Logs[n.log].Retired || n.log == 0
-	if fresh {
+	fresh := s.Logs[n.log].Retired || n.log == 0 || n.wiped
+	if n.wiped = false; fresh {
 		n.w.lives++
 		n.log = record.LogID(1000 + n.w.lives)
 		n.w.logs[n.log] = newModelLog()
@@ -89,6 +90,12 @@ func (n *modelNode) crash(keepSide bool) {
 	for i := range l.entries {
 		l.entries[i].unsafe = false // The next process adopts them.
 	}
+}
+
+// lose ends the process, and its disk is gone.
+func (n *modelNode) lose() {
+	n.crash(false)
+	n.wiped = true
 }
 
 // arriving returns the arrival that a key belongs to.
@@ -191,6 +198,19 @@ func (n *modelNode) yielded(id uint64) bool {
 		return n.up
 	}
 	return n.up && m.Source == n.id && m.Stage == Moving && m.SourceLog == n.log
+}
+
+// asks is how this node, a target, asks for what it is to get.
+func (n *modelNode) asks() Asked { return n.member.Asks(n.store.log.batch, n.store.log.seg) }
+
+// move is what a source does when it hears what a target has asked for. That may not be there any more, nor its log.
+func (n *modelNode) move(m Migration, asked Asked) {
+	delete(n.w.asked, m.ID)
+	if n.w.flaw == "whoever has asked" {
+		asked.Incarnation = n.w.now().Incarnation(m.Target)
+	}
+	_, err := n.member.Move(context.Background(), m.ID, asked)
+	n.w.try(err)
 }
 
 // arrive begins to serve what has been yielded.

@@ -3,6 +3,7 @@ package meta
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // modelStep is something that can happen in a world.
@@ -97,13 +98,18 @@ func (w *modelWorld) faultSteps(n *modelNode, all *modelSteps) {
 	s, alive := w.now(), n.alive()
 	all.add(fault, n.up && w.falls > 0, func() { w.falls--; n.crash(false) }, "%s crashes", n.id)
 	all.add(fault, n.up && w.falls > 0, func() { w.falls--; n.crash(true) }, "%s crashes and keeps side segments", n.id)
+	others := !slices.ContainsFunc(w.nodes, func(o *modelNode) bool { return o.wiped }) // They have the copies.
+	all.add(fault, n.up && w.falls > 0 && others, func() { w.falls--; n.lose() }, "%s crashes and loses its disk", n.id)
 	all.add(fault, alive && n.up && w.falls > 0, func() { w.falls--; w.expire(n) }, "the lease of %s ends", n.id)
 	all.add(progress, alive && !n.up, func() { w.expire(n) }, "the lease of the dead %s ends", n.id)
-	all.add(progress, !alive, n.enter, "%s joins", n.id)
-	for _, dead := range s.Dead() {
-		all.add(fault, dead == n.id, func() { w.recover(n, false) }, "%s is recovered", n.id)
-		all.add(fault, dead == n.id, func() { w.recover(n, true) }, "%s is recovered by one", n.id)
+	dead := slices.Contains(s.Dead(), n.id)
+	all.add(progress, !alive && !(dead && n.wiped), n.enter, "%s joins", n.id)
+	must := fault
+	if n.wiped {
+		must = progress
 	}
+	all.add(must, dead, func() { w.recover(n, false) }, "%s is recovered", n.id)
+	all.add(must, dead, func() { w.recover(n, true) }, "%s is recovered by one", n.id)
 }
 
 func (w *modelWorld) migrationSteps(m Migration, all *modelSteps) {
@@ -120,12 +126,12 @@ func (w *modelWorld) migrationSteps(m Migration, all *modelSteps) {
 	if !target.works() {
 		return
 	}
+	asked, asks := w.asked[m.ID]
+	all.add(chore, m.Stage == Wanted && !asks, func() { w.asked[m.ID] = target.asks() }, "%s asks for %d", m.Target, m.ID)
+	all.add(chore, source.works() && asks, func() { source.move(m, asked) }, "%s hears who asked and moves %d", m.Source, m.ID)
 	if m.Stage == Wanted && source.works() {
 		err := w.now().Ready(m)
-		all.add(progress, err == nil, func() {
-			_, err := source.member.Move(ctx, m.ID, target.store.log.batch, target.store.log.seg)
-			w.try(err)
-		}, "%s moves %d to %s", m.Source, m.ID, m.Target)
+		all.add(progress, err == nil, func() { source.move(m, target.asks()) }, "%s moves %d to %s", m.Source, m.ID, m.Target)
 		all.add(progress, err != nil && !isNotYet(err), func() { w.try(target.member.FailMigration(ctx, m.ID, "no")) }, "migration %d fails", m.ID)
 	}
 	seen := target.seen.Migrations[m.ID]

@@ -164,6 +164,11 @@ var flaws = map[string][]string{
 	"side segments are forgotten": slices.Concat([]string{"a writes key 0"}, moving, []string{"b pulls key 0"}, death("a"), []string{
 		"plan log 1001", "b sees", "b replays", "b copies what it replayed",
 	}),
+	"whoever has asked": slices.Concat(death("b"), []string{
+		"...", "a is asked to give 0 to b", "...", "b writes key 0", "b writes key 0", "b is asked to give 0 to a", "...",
+		"a is asked to give 0 to b", "b asks for 3", "b crashes and loses its disk", "the lease of the dead b ends", "b joins",
+		"a hears who asked and moves 3", "a sees", "b sees", "b serves 3", "b writes key 0",
+	}),
 	"tombstones go while other logs are needed": slices.Concat([]string{"a writes key 0"}, death("a"), []string{
 		"plan log 1001", "c sees", "c replays", "c deletes key 0", "c cleans",
 	}),

@@ -23,9 +23,10 @@ type modelWorld struct {
 	acked  [modelKeys]int // what each key was last said to be; 0: it is not there
 	value  int
 	lives  int
-	tokens int // of copies
-	moves  int // how many more migrations may be asked for
-	falls  int // how many more faults there may be
+	tokens int              // of copies
+	asked  map[uint64]Asked // what targets have asked for, and sources not heard yet
+	moves  int              // how many more migrations may be asked for
+	falls  int              // how many more faults there may be
 	flaw   string
 	trace  []string
 	err    error
@@ -37,7 +38,7 @@ func newModelWorld(nodes int, flaw string) *modelWorld {
 	etcd := &memory{revision: 1, pairs: map[string]*mvccpb.KeyValue{}}
 	w := &modelWorld{
 		etcd: etcd, store: &Store{kv: etcd, prefix: "/m/", log: quiet},
-		logs: map[record.LogID]*modelLog{}, flaw: flaw, moves: 4, falls: 6,
+		logs: map[record.LogID]*modelLog{}, asked: map[uint64]Asked{}, flaw: flaw, moves: 4, falls: 6,
 	}
 	_, err := w.store.Configure(context.Background(), DefaultSettings())
 	w.must(err)

@@ -25,7 +25,7 @@ func TestARecoveryIsDoneWhenAllHeirsAre(t *testing.T) {
 		t.Fatalf("%v was lost, the parts are %v", lost, r.Parts)
 	}
 	early := wanted(t, s, "n1", "n2", r.Parts[0].Ranges)
-	_, err = members[0].Move(patience(t), early.ID, 1, 1)
+	_, err = members[0].Move(patience(t), early.ID, members[1].Asks(1, 1))
 	wantError(t, err, "is still on its way to n1")
 	ok(t, members[0].Recovered(patience(t), all(r.Log)))
 	wantError(t, term.Finish(patience(t), r.Log), "the recovery of n3 goes on")
@@ -124,7 +124,7 @@ func TestAPartThatIsServedIsNeededUntilItIsDone(t *testing.T) {
 		t.Fatalf("n1 inherits %v, unserved are %v and %v", got.Inheriting("n1"), got.Unserved("n1"), got.Unserved("n2"))
 	}
 	early := wanted(t, s, "n1", "n2", part)
-	_, err = members[0].Move(patience(t), early.ID, 1, 1)
+	_, err = members[0].Move(patience(t), early.ID, members[1].Asks(1, 1))
 	wantError(t, err, "is still on its way to n1")
 	ok(t, members[1].Serving(patience(t), all(r.Log)))
 	if rec := read(t, s).Recoveries[r.Log]; !rec.Served() || rec.Done() {

@@ -26,7 +26,7 @@ type busy struct {
 }
 
 func (b busy) Sampled(ID, view.NodeID) []store.ArrivingKey { return b.keys }
-func (b busy) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, time.Time, error) {
+func (b busy) Yield(context.Context, ID, view.NodeID, meta.Asked) (meta.Migration, time.Time, error) {
 	b.stop()
 	return b.m, time.Now(), nil
 }

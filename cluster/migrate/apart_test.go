@@ -125,7 +125,8 @@ func moveApart(t *testing.T, from *store.Store, handle func(*Source, *peer.Serve
 	check(t, err)
 	d := New(Options{
 		Self: "target", Peers: pool, Store: newStore(t), Gate: openGate{}, Taking: new(sync.Mutex),
-		Cache: &unchanging{meta.Snapshot{Migrations: map[uint64]meta.Migration{m.ID: m}}},
+		Cache:  &unchanging{meta.Snapshot{Migrations: map[uint64]meta.Migration{m.ID: m}}},
+		Member: func() (*meta.Member, error) { return new(meta.Member), nil },
 	})
 	mv := newMove(d, m)
 	t.Cleanup(func() {

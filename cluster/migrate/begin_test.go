@@ -55,9 +55,9 @@ type giver struct {
 	asked  *atomic.Int64
 }
 
-func (g giver) Yield(ctx context.Context, id ID, _ view.NodeID, from record.BatchID, segment record.SegmentID) (meta.Migration, time.Time, error) {
+func (g giver) Yield(ctx context.Context, id ID, _ view.NodeID, asked meta.Asked) (meta.Migration, time.Time, error) {
 	g.asked.Add(1)
-	m, err := g.member.Move(ctx, id, from, segment)
+	m, err := g.member.Move(ctx, id, asked)
 	return m, time.Now(), err
 }
 
@@ -133,7 +133,7 @@ func TestAMigrationWhoseSourceDoesNotAnswerItsTargetFailsWithTheReason(t *testin
 // refusing is a source that lives and cannot give anything away yet.
 type refusing struct{ given }
 
-func (refusing) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, time.Time, error) {
+func (refusing) Yield(context.Context, ID, view.NodeID, meta.Asked) (meta.Migration, time.Time, error) {
 	return meta.Migration{}, time.Time{}, errors.New("the node is starting")
 }
 

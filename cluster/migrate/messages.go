@@ -31,11 +31,13 @@ var errUnreadable = peer.NewCode("migrate-unreadable", "a record of those that w
 type ID = uint64
 
 // transfer asks the source to give the ranges of a migration away, and to say when it has.
-// From and Segment are where the target's log stands: nothing before counts of the ranges.
+// From and Segment are where the target's log stands: nothing before counts of the ranges. Incarnation is which process of the target
+// has it; one of an earlier version does not say, and is refused until it does.
 type transfer struct {
-	ID      ID               `json:"id"`
-	From    record.BatchID   `json:"from"`
-	Segment record.SegmentID `json:"segment"`
+	ID          ID               `json:"id"`
+	From        record.BatchID   `json:"from"`
+	Segment     record.SegmentID `json:"segment"`
+	Incarnation int64            `json:"incarnation,omitempty"`
 	// Counted says that the target knows how much there is: clients wait while the source estimates.
 	Counted bool `json:"counted,omitempty"`
 	// Ahead says that the target knows what to do with what comes before the source has yielded.

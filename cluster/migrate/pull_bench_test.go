@@ -11,7 +11,6 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
-	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -97,7 +96,7 @@ type given struct {
 	shelf      *Shelf
 }
 
-func (g given) Yield(context.Context, ID, view.NodeID, record.BatchID, record.SegmentID) (meta.Migration, time.Time, error) {
+func (g given) Yield(context.Context, ID, view.NodeID, meta.Asked) (meta.Migration, time.Time, error) {
 	return g.m, time.Time{}, nil
 }
 func (g given) Given(context.Context, ID, view.NodeID) (meta.Migration, error) { return g.m, nil }

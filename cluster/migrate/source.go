@@ -9,7 +9,6 @@ import (
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
-	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/background"
 )
@@ -19,7 +18,7 @@ type Origin interface {
 	// Yield gives the ranges of a migration away, unless that was done, and returns when nobody executes on them
 	// here any more and all that was executed is in every copy of the log. It may be asked again. Clients wait since the moment that it
 	// returns; none if it was done before.
-	Yield(ctx context.Context, id ID, target view.NodeID, from record.BatchID, segment record.SegmentID) (m meta.Migration, since time.Time, err error)
+	Yield(ctx context.Context, id ID, target view.NodeID, asked meta.Asked) (m meta.Migration, since time.Time, err error)
 	// Sample notes for a moment which keys of a migration clients use; Sampled are those. It calls begun with
 	// its ranges at first.
 	Sample(ctx context.Context, id ID, target view.NodeID, begun func(view.Ranges) error) error
@@ -119,7 +118,7 @@ func (s *Source) judgeRest(c *peer.Call, before *Shelf, sent *ahead, from uint32
 // yield gives the ranges away and sends what goes with them: of keys what was not sent from the shelf before, or is not what it was. Of what was
 // sent it leaves what is still to be judged. Clients wait since the moment that it returns; none if the ranges were given away before.
 func (s *Source) yield(ctx context.Context, c *peer.Call, ask *transfer, keys []store.ArrivingKey, before *Shelf, sent *ahead, y *yielded) (since time.Time, err error) {
-	m, since, err := s.origin.Yield(ctx, ask.ID, c.From, ask.From, ask.Segment)
+	m, since, err := s.origin.Yield(ctx, ask.ID, c.From, meta.Asked{From: ask.From, FromSegment: ask.Segment, Incarnation: ask.Incarnation})
 	if errors.Is(err, meta.ErrNotYet) {
 		return since, fmt.Errorf("%w: %w", errNotYet, err)
 	}

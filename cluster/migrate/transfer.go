@@ -117,8 +117,15 @@ func (m *move) dropLines() {
 // ask makes the call and keeps what comes with the answer. What it says of this node's log counts if the source has not
 // yielded before.
 func (m *move) ask(ctx context.Context) (yielded, error) {
-	from, segment := m.o.Store.Position()
-	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{ID: m.id, From: from, Segment: segment, Counted: m.total.Load() > 0, Ahead: !m.hasAsked, Later: !m.hasAsked})
+	member, err := m.o.Member()
+	if err != nil {
+		return yielded{}, err
+	}
+	asks := member.Asks(m.o.Store.Position())
+	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{
+		ID: m.id, From: asks.From, Segment: asks.FromSegment, Incarnation: asks.Incarnation,
+		Counted: m.total.Load() > 0, Ahead: !m.hasAsked, Later: !m.hasAsked,
+	})
 	m.hasAsked = true // A source that refuses is asked twenty times a second, and need not send so much each time.
 	if err != nil {
 		return yielded{}, err

@@ -156,7 +156,7 @@ func TestAMigrationIsShownFromItsWishToItsEnd(t *testing.T) {
 	if out, err = p.ostro(t, "migrate status 2"); err != nil || !strings.Contains(out, "waits, not yet: migration 1 of the same places goes first") {
 		t.Fatalf("%q, %v", out, err)
 	}
-	_, err = p.nodes["a"].Move(ctx, m.ID, 1, 1)
+	_, err = p.nodes["a"].Move(ctx, m.ID, p.nodes["b"].Asks(1, 1))
 	must(t, err)
 	must(t, p.nodes["b"].TellMigration(ctx, meta.MigrationProgress{
 		ID: m.ID, Stage: "pulling", Records: 1000, Bytes: 50e6, Total: 150e6, Rate: 40e6, PriorityPulls: 7, Began: time.Now(), At: time.Now(),
@@ -248,7 +248,7 @@ func TestAMigrationThatIsWaitedForTellsWhatItDidToClients(t *testing.T) {
 			defer c.Close()
 			if _, err = c.Wait(ctx, func(s *meta.Snapshot) bool { return len(s.Migrations) == 1 }); err == nil {
 				slow.Store(true)
-				if _, err = p.nodes["a"].Move(ctx, 1, 1, 1); err == nil {
+				if _, err = p.nodes["a"].Move(ctx, 1, p.nodes["b"].Asks(1, 1)); err == nil {
 					err = p.nodes["b"].CompleteMigration(ctx, 1, meta.MigrationStats{Records: 5, Bytes: 500})
 				}
 			}
