@@ -116,8 +116,13 @@ func TestAMigrationThatIsTooFinelyCutIsRefused(t *testing.T) {
 }
 
 // evenlyCut is every second of 2n parts of what a owns.
-func evenlyCut(m view.Map, n int) (odd view.Ranges) {
-	whole := m.Ranges("a")[0]
+func evenlyCut(m view.Map, n int) view.Ranges {
+	return evenly(m.Ranges("a"), n)
+}
+
+// evenly is every second of 2n parts of the first of some ranges.
+func evenly(ranges view.Ranges, n int) (odd view.Ranges) {
+	whole := ranges[0]
 	step := (whole.Last - whole.First) / record.Place(2*n)
 	for i := range n {
 		first := whole.First + step*2*record.Place(i) + step

@@ -256,12 +256,15 @@ const mostBegun = 12
 
 // room says whether a node of a migration that is wanted has enough others.
 func (s *Snapshot) room(m Migration) error {
+	if m.Stage != Wanted {
+		return nil
+	}
 	for _, n := range []view.NodeID{m.Source, m.Target} {
-		if m.Stage == Wanted && len(s.begun(n)) >= mostBegun {
+		if len(s.begun(n)) >= mostBegun {
 			return fmt.Errorf("%w: %s has part in %d migrations, and one of them must end first", ErrNotYet, n, mostBegun)
 		}
 	}
-	return nil
+	return s.light(m)
 }
 
 // begun returns those from or to a node that are under way.

@@ -10,13 +10,21 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// etcdStep is how many bytes etcd takes in a step, as it comes, and perChange what each change and condition has beside its key and value.
+const (
+	etcdStep  = 3 << 19
+	perChange = 32
 )
 
 // memory is as much of etcd as transactions need, for models that make very many.
 type memory struct {
 	revision int64
 	pairs    map[string]*mvccpb.KeyValue // never changed in place
+	largest  int                         // bytes of a step
 }
 
 func (m *memory) all(_ context.Context, prefix string) (kvs []*mvccpb.KeyValue, revision int64, err error) {
@@ -35,6 +43,16 @@ func (m *memory) commit(_ context.Context, ifs []clientv3.Cmp, ops []clientv3.Op
 		}
 	}
 	touched := map[string]bool{}
+	step := 0
+	for i := range ifs {
+		step += len(ifs[i].GetCompare().Key) + perChange
+	}
+	for _, op := range ops {
+		step += len(op.KeyBytes()) + len(op.ValueBytes()) + perChange
+	}
+	if m.largest = max(m.largest, step); step > etcdStep {
+		return false, 0, rpctypes.ErrRequestTooLarge
+	}
 	for _, op := range ops {
 		key := string(op.KeyBytes())
 		if touched[key] {

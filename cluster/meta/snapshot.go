@@ -168,6 +168,22 @@ func (p pairs) created(key string) int64 {
 	return 0
 }
 
+// bytes is the length of a value, 0 if there is none.
+func (p pairs) bytes(key string) int {
+	if kv, ok := p[key]; ok {
+		return len(kv.Value)
+	}
+	return 0
+}
+
+// total is the length of all.
+func (p pairs) total() (n int) {
+	for _, kv := range p {
+		n += len(kv.Value)
+	}
+	return n
+}
+
 // snapshotOf decodes all pairs, but for what is the same in old, which may be nil: maps, logs and migrations of thousands of ranges have
 // hundreds of kilobytes, there may be hundreds of migrations, and there is news many times a second while anything moves. Keys that this
 // version does not know are left alone.

@@ -1,0 +1,71 @@
+package meta
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ostrodb/ostro/cluster/view"
+)
+
+// A node's death is one step in etcd, which has the map, the log of the dead node with its floors, each of its migrations that had
+// begun, and all of their ranges and its own once more, as parts of the recovery. If that is more than etcd takes, the node is never
+// recovered, and nobody serves its keys. So a migration that would make it so much waits, or must be a smaller one.
+
+const (
+	// mostStep is how many bytes a recovery may have, of the 1.5 MiB that etcd takes: what is left is for keys and conditions, and for
+	// what recoveries of others bring about meanwhile.
+	mostStep = 3<<19 - 64<<10
+	// rangeBytes is a range in JSON, and spanBytes one of the map but for its owner's name.
+	rangeBytes = 36
+	spanBytes  = 58
+)
+
+// light says why a migration that is wanted must wait, or cannot begin, so that every node can still be recovered.
+func (s *Snapshot) light(m Migration) error {
+	span, n := spanBytes+max(len(m.Source), len(m.Target)), len(m.Ranges)
+	if 2*s.raw.total()+n*(3*rangeBytes+2*span) <= mostStep {
+		return nil // Whatever of all that is whose.
+	}
+	cuts := s.cuts(m)
+	for id := range s.Nodes {
+		more := cuts * span
+		switch id {
+		case m.Source: // Itself and its part, and its ranges are none of the node's other ones.
+			more += rangeBytes * (n + cuts)
+		case m.Target: // Itself, its part, and a floor.
+			more += rangeBytes * 3 * n
+		}
+		lasting, passing := s.recoveryBytes(id)
+		switch bytes := (lasting + passing + more) >> 10; {
+		case lasting+more > mostStep:
+			return fmt.Errorf("etcd would not take a recovery of %s, of %d KiB: move fewer ranges at a time, or ranges back to their neighbours' owners first", id, bytes)
+		case lasting+passing+more > mostStep:
+			return fmt.Errorf("%w: etcd would not take a recovery of %s, of %d KiB, before other migrations of it have ended, or its log has forgotten what they have left there", ErrNotYet, id, bytes)
+		}
+	}
+	return nil
+}
+
+// recoveryBytes is about how many bytes a recovery of a node would have: what lasts while the map does, and what passes by itself.
+func (s *Snapshot) recoveryBytes(n view.NodeID) (lasting, passing int) {
+	own, logs := len(s.Map.Ranges(n)), []string{keyLog(s.Nodes[n].Log)}
+	for _, m := range s.begun(n) {
+		passing += s.raw.bytes(keyMigration(m.ID)) + rangeBytes*len(m.Ranges)
+		switch {
+		case m.Stage == Copying: // It comes to nothing, and leaves its target.
+			logs, passing = append(logs, keyLog(m.TargetLog)), passing+rangeBytes*len(m.Ranges)
+		case m.Stage == Moving && m.Target == n:
+			own -= len(m.Ranges) // They are no heir's, but the source's.
+		}
+	}
+	slices.Sort(logs)
+	for _, key := range slices.Compact(logs) {
+		passing += s.raw.bytes(key)
+	}
+	for r := range s.Replays() {
+		if slices.ContainsFunc(r.Parts, func(p Part) bool { return p.Heir == n && !p.Done }) {
+			passing += s.raw.bytes(r.key())
+		}
+	}
+	return s.raw.bytes(keyMap) + rangeBytes*(max(0, own)+MaxHeirs), passing
+}
