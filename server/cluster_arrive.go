@@ -123,7 +123,10 @@ func (l *life) drop(ctx context.Context, seen view.Ranges) error {
 	if err := l.store.Retract(ctx, migrate.Ranges(gone)); err != nil {
 		return err
 	}
-	batch, segment := l.store.Position()
+	batch, segment, err := l.store.SettledPosition(ctx)
+	if err != nil {
+		return err
+	}
 	if err := member.Retracted(ctx, gone, batch, segment); err != nil {
 		return err
 	}

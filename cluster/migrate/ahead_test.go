@@ -95,7 +95,7 @@ func TestWhatWasSentAheadIsWhatTheSourceHadWhenItYielded(t *testing.T) {
 		m := moveApart(t, st, func(s *Source, to *peer.Server) {
 			NewSource(busy{s.origin.(given), list, stop}).Handle(to)
 		}, (*peer.Server).ServeConn)
-		_, err := m.ask(t.Context())
+		_, err := m.ask(t.Context(), meta.Asked{})
 		stop()
 		check(t, err)
 		first := len(m.first)

@@ -102,7 +102,9 @@ func (m *move) beginCopy(ctx context.Context) error {
 	m.bytes.Store(0)
 	m.records.Store(0)
 	c := &copied{}
-	c.from, c.segment = m.o.Store.Position()
+	if c.from, c.segment, err = m.o.Store.SettledPosition(ctx); err != nil {
+		return err
+	}
 	if c.importer, err = m.o.Store.NewImporter(store.ImportOptions{Owns: m.ranges.Contains, Foreign: true}); err != nil {
 		return err
 	}

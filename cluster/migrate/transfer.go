@@ -29,6 +29,10 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	if err := m.ready(ctx); err != nil {
 		return yielding, err
 	}
+	asks, err := m.stands(ctx)
+	if err != nil {
+		return yielding, err
+	}
 	m.o.Gate.Expect(m.want.Ranges)
 	gone := false
 	defer func() {
@@ -38,11 +42,11 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 	}()
 	if m.o.HaltAt == AfterTransfer {
 		// Its answer is not heard: the source has written to etcd, and nobody serves.
-		_, _ = m.ask(ctx)
+		_, _ = m.ask(ctx, asks)
 		return yielding, m.halt(ctx, AfterTransfer)
 	}
 	asked := time.Now()
-	y, err := m.ask(ctx)
+	y, err := m.ask(ctx, asks)
 	switch {
 	case errors.Is(err, errNotYet):
 		return queued, nil
@@ -114,14 +118,19 @@ func (m *move) dropLines() {
 	m.lines = nil
 }
 
-// ask makes the call and keeps what comes with the answer. What it says of this node's log counts if the source has not
-// yielded before.
-func (m *move) ask(ctx context.Context) (yielded, error) {
+// stands is what this node says of itself when it asks.
+func (m *move) stands(ctx context.Context) (meta.Asked, error) {
 	member, err := m.o.Member()
 	if err != nil {
-		return yielded{}, err
+		return meta.Asked{}, err
 	}
-	asks := member.Asks(m.o.Store.Position())
+	from, segment, err := m.o.Store.SettledPosition(ctx)
+	return member.Asks(from, segment), err
+}
+
+// ask makes the call and keeps what comes with the answer. What it says of this node's log counts if the source has not
+// yielded before.
+func (m *move) ask(ctx context.Context, asks meta.Asked) (yielded, error) {
 	s, err := m.o.Peers.Stream(ctx, m.want.Source, methodTransfer, transfer{
 		ID: m.id, From: asks.From, Segment: asks.FromSegment, Incarnation: asks.Incarnation,
 		Counted: m.total.Load() > 0, Ahead: !m.hasAsked, Later: !m.hasAsked,

@@ -424,6 +424,41 @@ func TestALifeBeginsWithAllThatTheFormerLeft(t *testing.T) {
 	}
 }
 
+// A floor is noted elsewhere: whatever is left of the log, its next life must not draw the numbers of what is above it for what lies below.
+func TestALaterLifeGoesOnFromASettledPosition(t *testing.T) {
+	dev := device.NewMemory()
+	st, copies, ss := replicated(t, store.Options{Device: dev, SegmentBytes: 64 << 10})
+	copies.Hold()
+	for n := range 20 {
+		putSealed(t, ss[n%len(ss)], fmt.Sprint("key:", n), "v")
+	}
+	goneOnFrom := func() record.BatchID {
+		left, err := copies.Lost(dev, "identity.json", "tables.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch, _ := open(t, store.Options{Device: left, SegmentBytes: 64 << 10, Durability: store.EverySec}).Position()
+		return batch
+	}
+	if now, _ := st.Position(); goneOnFrom() >= now {
+		t.Fatal("nothing would have been lost")
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if batch, _, err := st.SettledPosition(over); err == nil {
+		t.Fatalf("%d is settled without a copy", batch)
+	}
+	copies.Flow()
+	batch, _, err := st.SettledPosition(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	copies.Hold()
+	if from := goneOnFrom(); from < batch {
+		t.Errorf("another life goes on from batch %d, and %d was settled", from, batch)
+	}
+}
+
 // closings counts how often a replicator is closed.
 type closings struct {
 	*hlogtest.Copies

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -30,6 +31,15 @@ func (st *Store) NewSideSession() (*Session, *hlog.Side, error) {
 func (st *Store) Position() (record.BatchID, record.SegmentID) {
 	st.log.SealAll()
 	return st.log.Last() + 1, st.log.NextID()
+}
+
+// SettledPosition is a Position that every later life of the log goes on from, or from a later one: all before it is in all copies. A
+// floor that is noted elsewhere is such a one. A loss of power may take batches that have no copies, and their numbers are drawn
+// again: what they are given to would lie below a floor that was drawn before.
+func (st *Store) SettledPosition(ctx context.Context) (record.BatchID, record.SegmentID, error) {
+	batch, segment := st.Position()
+	_, err := st.Settle(ctx)
+	return batch, segment, err
 }
 
 // Oldest is the lowest id among the log's segments. A floor whose segment is not above it
