@@ -20,6 +20,27 @@ func Check(b []byte) (Ptr, error) {
 	return PtrOf(b), nil
 }
 
+// Fits tells whether b begins with an entry of which all parts lie where they may: it ends within b, where the next one may begin, and its
+// key within it. It looks at no sum and reads eight bytes: so it is for entries of a node that is trusted, as a walk goes over them, which
+// ends then and reads nothing outside b, whatever the bytes are.
+func Fits(b []byte) bool {
+	if len(b) < frontBytes {
+		return false
+	}
+	front := binary.LittleEndian.Uint64(b)
+	size := length(front)
+	if size > uint64(len(b)) || size%alignment != 0 {
+		return false
+	}
+	switch Type(front & 0x0f) {
+	case TypeNone:
+		return false
+	case TypeVoid, TypeSeal:
+		return size >= frontBytes
+	}
+	return size >= keyOffset(front)+keyLen(front)+front>>8&flagPadMask
+}
+
 // checkHeader returns the length of the entry that b starts with, or why there
 // is none: then nothing of b can be believed. It reads nothing outside b.
 func checkHeader(b []byte) (n int, reason string) {

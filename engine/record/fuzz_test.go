@@ -134,6 +134,27 @@ func mend(b []byte) (end int) {
 	return end
 }
 
+// FuzzFits walks over bytes that may be no entries.
+func FuzzFits(f *testing.F) {
+	seedSegments(f, func(seg []byte) { f.Add(seg) })
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for b = b[:len(b):len(b)]; Fits(b); {
+			p := PtrOf(b)
+			n := p.Length()
+			if n <= 0 || n%alignment != 0 || n > len(b) {
+				t.Fatalf("an entry of %d bytes fits %d", n, len(b))
+			}
+			if typ := p.Type(); typ != TypeVoid && typ != TypeSeal && HeaderBytes+len(p.Key())+len(p.Value()) > n {
+				t.Fatal("the key and the value do not fit their entry")
+			}
+			b = b[n:]
+		}
+		if _, err := Check(b); err == nil {
+			t.Fatal("an entry that is whole does not fit")
+		}
+	})
+}
+
 func FuzzEncodeReadsBack(f *testing.F) {
 	f.Add(uint8(1), uint8(0), false, uint32(1), uint64(1), int64(0), "key", "value")
 	f.Add(uint8(2), uint8(5), true, uint32(1<<31), uint64(1<<63-1), int64(-1), "", "")

@@ -22,7 +22,7 @@ func (w *ImportWorker) Where(p record.Place) (all []Indirection, err error) {
 func (w *ImportWorker) ResolveEntry(ctx context.Context, i Indirection, entry []byte) (bool, error) {
 	entry = aligned(entry)
 	p := record.PtrOf(entry)
-	if !isRecord(p) || index.Known(placeOf(p)) != i.Known || p.Chunked() {
+	if !record.Fits(entry) || !isRecord(p) || index.Known(placeOf(p)) != i.Known || p.Chunked() {
 		return false, nil
 	}
 	if fromCopy(p) {
@@ -70,7 +70,7 @@ const foundStep = 256
 // found lists what is known of among the next entries of a copy of a segment from off on. The caller is inside a guard.
 func (in *indirections) found(id record.SegmentID, segment []byte, off int) (entries []byte, list []Indirection, next int) {
 	for range foundStep {
-		if off >= len(segment) || segment[off] == 0 {
+		if off >= len(segment) || !record.Fits(segment[off:]) { // What is left is asked for by places.
 			return entries, list, len(segment)
 		}
 		p := record.PtrOf(segment[off:])

@@ -6,6 +6,12 @@ import (
 	"github.com/ostrodb/ostro/engine/hlog"
 )
 
+// What other nodes are told.
+var (
+	ErrMalformedEntry = errMalformedEntry
+	ErrNoEntry        = errNoEntry
+)
+
 // SendAll sends what all segments at rest have of others' places, whether the cleaner would come to them or not, and asks it to come.
 func (st *Store) SendAll(ctx context.Context, owners []Owner) error {
 	ss, err := st.NewSession()

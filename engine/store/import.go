@@ -124,8 +124,8 @@ func (im *Importer) NewWorker() (*ImportWorker, error) {
 }
 
 // Import takes entries as they lie one after the other in a segment, from any
-// entry on. They are whole: record.Scan accepted them. Seals, headers and what
-// belongs to no place are passed over. It waits for memory and for cold records
+// entry on. What is not made of whole entries is refused; their sums are not looked
+// at here. Seals, headers and what belongs to no place are passed over. It waits for memory and for cold records
 // as need be, and keeps nothing of entries.
 func (w *ImportWorker) Import(ctx context.Context, entries []byte) error {
 	if w.live != nil {

@@ -65,6 +65,11 @@ func (w *ImportWorker) list(entries []byte) []byte {
 			entries = nil // The segment ends here.
 			break
 		}
+		if !record.Fits(entries) { // They may have come from a living node.
+			w.fail(errMalformedEntry)
+			entries = nil
+			break
+		}
 		p := record.PtrOf(entries)
 		entries = entries[p.Length():]
 		seen++

@@ -41,12 +41,15 @@ func (w *ImportWorker) nextKnown(p record.Ptr) record.Place {
 	}
 	known := record.Place(binary.LittleEndian.Uint64(w.known))
 	w.known = w.known[8:]
-	if w.run.n == 0 && known != 0 && known != index.Known(record.PlaceOf(p.Table(), p.Key())) {
+	if w.run.n == 0 && known != 0 && (!isRecord(p) || known != index.Known(record.PlaceOf(p.Table(), p.Key()))) {
 		w.fail(errWrongPlace)
 		return 0
 	}
 	return known
 }
+
+// errMalformedEntry says that bytes are not entries that lie one after the other.
+var errMalformedEntry = errors.New("what came from another node is not made of whole entries: that node must be checked")
 
 var errWrongPlace = errors.New("the source of a migration told a wrong place of a record: its index must be checked")
 
@@ -58,8 +61,9 @@ func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
 	most := min(runBytes, w.ss.st.log.MaxEntry()/4)
 	seen, at := int64(0), 0
 	for run.n < runEntries && at < len(entries) {
-		if entries[at] == 0 {
-			entries = entries[:at] // The segment ends here.
+		if !record.Fits(entries[at:]) {
+			w.fail(errMalformedEntry)
+			entries = entries[:at]
 			break
 		}
 		p := record.PtrOf(entries[at:])

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -104,5 +105,68 @@ func TestPlacesThatAreNotKnownAreMadeOfTheirKeys(t *testing.T) {
 		if _, s := ss.Get(&k); s != store.OK {
 			t.Errorf("key %d: %v", n, s)
 		}
+	}
+}
+
+// malformed are letters whose second entry is none.
+func malformed() map[string][]byte {
+	made := func(change func(b []byte) []byte) []byte {
+		first := appendPut(nil, "first", 1)
+		return append(first, change(appendPut(nil, "second", 1))...)
+	}
+	length := func(n uint32) []byte {
+		return made(func(b []byte) []byte { binary.LittleEndian.PutUint32(b[4:], n); return b })
+	}
+	return map[string][]byte{
+		"no length":                     length(0),
+		"less than a header":            length(8),
+		"less than its key":             length(24),
+		"what no entry has":             made(func(b []byte) []byte { binary.LittleEndian.PutUint32(b[4:], 36); return append(b, make([]byte, 8)...) }),
+		"more than there is":            length(1 << 10),
+		"more than anybody has":         length(1<<32 - 8),
+		"a key that is too long":        made(func(b []byte) []byte { binary.LittleEndian.PutUint16(b[2:], 1000); return b }),
+		"half of an entry":              made(func(b []byte) []byte { return b[:16] }),
+		"half of a front":               made(func(b []byte) []byte { return b[:4] }),
+		"what begins within an entry":   made(func(b []byte) []byte { return b[8:] }),
+		"a time and no room for it":     made(func(b []byte) []byte { b[1] |= 0x08; binary.LittleEndian.PutUint32(b[4:], 32); return b }),
+		"a seal that ends before it is": made(func(b []byte) []byte { copy(b, []byte{byte(record.TypeSeal), 0, 0, 0, 0, 0, 0, 0}); return b }),
+	}
+}
+
+func TestWhatIsNotMadeOfWholeEntriesIsRefusedAndTheImportGoesOn(t *testing.T) {
+	for name, letter := range malformed() {
+		t.Run(name, func(t *testing.T) {
+			live, w := arriving(t)
+			copies := open(t, store.Options{Cluster: true})
+			im, err := copies.NewImporter(store.ImportOptions{Foreign: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer im.Abort()
+			copier, err := im.NewWorker()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for st, worker := range map[*store.Store]*store.ImportWorker{live: w, copies: copier} {
+				if err := worker.Import(t.Context(), letter); !errors.Is(err, store.ErrMalformedEntry) {
+					t.Errorf("it is told %v", err)
+				}
+				if err := worker.Import(t.Context(), appendPut(nil, "third", 1)); err != nil {
+					t.Error(err)
+				}
+				if keys, _ := st.Count(0); keys != 2 {
+					t.Errorf("%d keys, want that before the malformed entry, and one that came later", keys)
+				}
+			}
+		})
+	}
+}
+
+func TestAVoidWhosePlaceIsToldIsNotBelieved(t *testing.T) {
+	_, w := arriving(t)
+	void := make([]byte, 8)
+	record.EncodeVoid(void, len(void))
+	if err := w.ImportKnown(t.Context(), void, binary.LittleEndian.AppendUint64(nil, 1<<40)); err == nil {
+		t.Error("a place of nothing was believed")
 	}
 }

@@ -119,6 +119,44 @@ func coldSource(t *testing.T, n int) (*store.Store, *store.Session) {
 	return st, ss
 }
 
+func TestAPullOfASegmentThatBeginsAnywhereGivesNothingWrongAndEnds(t *testing.T) {
+	st, ss := coldSource(t, 8000)
+	ids, _ := st.OldSegments()
+	read, err := st.ReadSegment(ids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	refused := 0
+	pull := func(at store.PullCursor, take func(entry []byte)) {
+		ss.Begin()
+		defer ss.End()
+		if _, s := ss.PullSegment(read, []store.Range{everyPlace}, at, 1<<30, take, nil); s != store.OK {
+			if !errors.Is(ss.Err(), store.ErrNoEntry) {
+				t.Fatalf("from %d on: %s, %v", at.At, s, ss.Err())
+			}
+			refused++
+		}
+	}
+	pull(store.PullCursor{}, func(entry []byte) { all[string(entry)] = true })
+	if len(all) == 0 || refused > 0 {
+		t.Fatalf("%d records are given, and %d times none", len(all), refused)
+	}
+	for at := range uint64(4096) {
+		pull(store.PullCursor{At: at}, func(entry []byte) {
+			if !all[string(entry)] {
+				t.Fatalf("from %d on something is given that is no record", at)
+			}
+		})
+	}
+	for _, at := range []uint64{record.MaxSegmentBytes - 8, 1 << 40, 1<<64 - 8} {
+		pull(store.PullCursor{At: at}, func([]byte) { t.Errorf("something is given from %d on", at) })
+	}
+	if least := 4096 / 8 * 7; refused < least {
+		t.Errorf("%d cursors were refused, want %d at least", refused, least)
+	}
+}
+
 func TestASegmentGivesWhatIsAliveInItAndNothingElse(t *testing.T) {
 	const n = 8000
 	st, ss := coldSource(t, n)

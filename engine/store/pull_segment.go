@@ -27,6 +27,10 @@ func (st *Store) OldSegments() (ids []record.SegmentID, since record.SegmentID) 
 	return ids, since
 }
 
+// errNoEntry is for a cursor that no pull gave. One within an entry may go unnoticed for a while: then nothing is given, as the index points
+// at none of what seems to be there.
+var errNoEntry = errors.New("no entry begins where a pull of a segment is to go on: who pulls must be checked")
+
 // ReadSegment is a closed segment to pull from, in memory of its own if it is not in the log's.
 type ReadSegment struct {
 	seg  *hlog.Segment
@@ -55,7 +59,7 @@ func (st *Store) ReadSegment(id record.SegmentID) (*ReadSegment, error) {
 
 // PullSegment is Pull of the records in one segment that are alive and of some ranges, in the
 // order of the log; At is an offset. answered is told of all that is alive there, given or not; it may be nil.
-// With ErrSegmentGone in Err the segment went out of memory, or altogether: read it again.
+// A cursor that was not returned before is refused, or nothing is given. With ErrSegmentGone in Err the segment went out of memory, or altogether: read it again.
 func (ss *Session) PullSegment(from *ReadSegment, ranges []Range, at PullCursor, maxBytes int, emit func([]byte), answered func(Indirection)) (PullCursor, Status) {
 	b := from.cold
 	if b == nil {
@@ -65,7 +69,13 @@ func (ss *Session) PullSegment(from *ReadSegment, ranges []Range, at PullCursor,
 		return at, ss.fail(ErrSegmentGone)
 	}
 	g := segmentGiver{pullGiver{ss: ss, exact: true, left: maxBytes, emit: emit}, ranges, answered}
+	if at.At%8 != 0 || at.At > uint64(len(b)) {
+		return at, ss.fail(errNoEntry)
+	}
 	for off := uint32(at.At); off < uint32(len(b)); {
+		if !record.Fits(b[off:]) {
+			return at, ss.fail(errNoEntry)
+		}
 		p := record.PtrOf(b[off:])
 		next, st := g.entry(record.MakeAddress(from.seg.Slot, off), from.seg.ID, p, at)
 		if st != OK || next != 0 {
