@@ -66,8 +66,8 @@ func TestWhatAPlaceKnewOfDeletionsEndsWithItsStay(t *testing.T) {
 	}
 	ss.Seal()
 	ss.End()
-	if !st.arriving.dead(&k, 1) {
-		t.Fatal("the test is for a deletion that is known where something is expected")
+	if !st.arriving.dead(&k, 1) || st.arriving.bytes() == 0 {
+		t.Fatalf("the test is for a deletion that is known where something is expected; what is known takes %d bytes", st.arriving.bytes())
 	}
 
 	if err := st.Retract(t.Context(), all); err != nil {

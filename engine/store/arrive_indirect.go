@@ -102,10 +102,11 @@ func (w *ImportWorker) Unresolved(cursor uint64, n int) (places []record.Place, 
 	return places, next, err
 }
 
-// indirectBytes is the memory that indirections take.
-func (as *arrivals) indirectBytes() (n int64) {
+// bytes is the memory that arrivals take beside the log: for indirections, and for names of keys that were removed meanwhile, of
+// which a long one may have many.
+func (as *arrivals) bytes() (n int64) {
 	for _, a := range as.list() {
-		n += a.cold.bytes()
+		n += a.cold.bytes() + a.settled.bytes.Load()
 	}
 	return n
 }

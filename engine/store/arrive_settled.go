@@ -11,6 +11,7 @@ import (
 // settled remembers keys of which all up to some version is dead. The filter tells most of
 // those who ask that a key is not among them, without a lock.
 type settled struct {
+	bytes  atomic.Int64 // about how much memory the names take
 	filter [settledWords]atomic.Uint64
 	shards [settledShards]settledShard
 }
@@ -24,6 +25,7 @@ const (
 	settledWords   = 4096
 	settledShards  = 64
 	settledBuckets = 1024
+	settledEntry   = 48 // what a map takes for an entry, about, beside its name
 )
 
 func newSettled() *settled { return new(settled) }
@@ -47,8 +49,12 @@ func (s *settled) note(k *Key, ver uint64) {
 	}
 	var buf [settledName]byte
 	name := settledNameOf(k, &buf)
-	if was := shard.until[string(name)]; was < ver {
+	was, there := shard.until[string(name)]
+	if was < ver {
 		shard.until[string(name)] = ver
+	}
+	if !there {
+		s.bytes.Add(int64(len(name) + settledEntry))
 	}
 	word, mask := s.bit(k.Place)
 	word.Or(mask)

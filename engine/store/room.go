@@ -65,7 +65,7 @@ func (st *Store) maxResident() int64 {
 		return 1 << 40
 	}
 	least := int64(2*st.opts.Heads + 6 + st.log.Overhead() + st.log.OpenSides()) // open ones, spares, and some to choose from
-	return max((limit-st.ix.Bytes()-st.arriving.indirectBytes())/int64(st.opts.SegmentBytes), least)
+	return max((limit-st.ix.Bytes()-st.arriving.bytes())/int64(st.opts.SegmentBytes), least)
 }
 
 // slack is how many segments the maintenance tries to keep free.
