@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/tcp"
 	"github.com/ostrodb/ostro/internal/await"
+	"github.com/ostrodb/ostro/internal/port"
 )
 
 // attentive is a spec whose group soon notices what is silent.
@@ -71,20 +72,13 @@ func (s *swallow) pass(from, to net.Conn) {
 	}
 }
 
-// freeAddr is one that was free a moment ago; who listens there takes it at once.
-func freeAddr(t *testing.T) string {
-	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	return l.Addr().String()
-}
-
 func TestAReplicaThatVanishesIsNoticedByItsHeartbeats(t *testing.T) {
 	for _, mode := range modes {
 		t.Run(string(mode), func(t *testing.T) {
 			s := &scene{t: t}
 			var gone *swallow
 			open := func(name string) (fabric.Device, error) {
-				c := tcp.Config{Listen: freeAddr(t), Secret: []byte("a secret of the tests")}
+				c := tcp.Config{Listen: port.For(t).Addr(), Secret: []byte("a secret of the tests")}
 				if name == "replica-1" {
 					gone = newSwallow(t, c.Listen)
 					c.Advertise = gone.listener.Addr().String()

@@ -65,6 +65,9 @@ func TestReplicasAreReachedOverAConnection(t *testing.T) {
 					t.Fatalf("its health is %+v", h)
 				}
 				check(t, g.Close())
+				for _, r := range s.replicas { // An offer waits a moment only until they have.
+					wait(t, s.ctx(), r.Left())
+				}
 			}
 		})
 	}

@@ -143,6 +143,7 @@ func (m *mortal) startBackup() {
 	m.child.Hear(&addr)
 	m.child.Hear(nil)
 	m.addr.Store(&addr)
+	m.pool.Drop("b1") // A call on a connection to the dead one would be lost.
 	m.line = m.connect("b1", logID)
 	for id := range m.acked { // The primary goes on with its open segments.
 		a := must(m.open("b1", openRequest(id, m.roster(0))))(m.t)
