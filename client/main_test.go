@@ -1,11 +1,10 @@
 package client_test
 
 import (
+	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
+func TestMain(m *testing.M) { os.Exit(await.RunToEnd(m)) }

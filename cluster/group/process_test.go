@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/fabric"
@@ -20,7 +19,7 @@ import (
 // These tests run real processes: this test binary in the role of a NIC or a replica.
 func TestMain(m *testing.M) {
 	fabrictest.Play(map[string]func([]string) error{"nic": beNIC, "replica": beReplica})
-	goleak.VerifyTestMain(await.M{M: m})
+	os.Exit(await.RunToEnd(m))
 }
 
 func beNIC(args []string) error {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/record"
-	"go.uber.org/goleak"
+	until "github.com/ostrodb/ostro/internal/await"
 )
 
 // roleVariable makes this binary another process of a test instead of a test.
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		childMain(os.Args[1:])
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(withEtcd{m})
+	os.Exit(until.RunToEnd(withEtcd{m}))
 }
 
 type withEtcd struct{ *testing.M }
@@ -44,12 +44,6 @@ func (m withEtcd) Run() int {
 	}
 	code := m.M.Run()
 	shared.Close()
-	// etcd's last goroutines may need a while on a busy machine. Find waits a little by itself.
-	for range 20 {
-		if goleak.Find() == nil {
-			break
-		}
-	}
 	return code
 }
 

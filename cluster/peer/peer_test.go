@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -19,7 +18,7 @@ import (
 	"github.com/ostrodb/ostro/internal/port"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
+func TestMain(m *testing.M) { os.Exit(await.RunToEnd(m)) }
 
 var secret = []byte("tell nobody")
 

@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/ostrodb/ostro/cluster/group"
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/nic"
@@ -34,7 +32,7 @@ func TestMain(m *testing.M) {
 	var err error
 	switch role := os.Getenv(roleVariable); {
 	case role == "":
-		goleak.VerifyTestMain(await.M{M: m})
+		os.Exit(await.RunToEnd(m))
 	case role == "nic":
 		err = beNIC(os.Args[1])
 	case role == "client":

@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/ostrodb/ostro/internal/await"
 )
 
@@ -19,5 +17,5 @@ func TestMain(m *testing.M) {
 		role(os.Args[1:])
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(await.M{M: m})
+	os.Exit(await.RunToEnd(m))
 }

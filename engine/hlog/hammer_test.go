@@ -3,11 +3,10 @@ package hlog
 import (
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/epoch"
@@ -15,7 +14,7 @@ import (
 	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
+func TestMain(m *testing.M) { os.Exit(await.RunToEnd(m)) }
 
 // running opens a log with all its background work.
 func running(t *testing.T, o Options) *Log {

@@ -2,17 +2,16 @@ package nic
 
 import (
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/ring"
 	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
+func TestMain(m *testing.M) { os.Exit(await.RunToEnd(m)) }
 
 // program is a session that uses the engine without a driver, and so can write
 // anything into the memory it shares.

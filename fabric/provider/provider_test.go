@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/ostrodb/ostro/fabric"
 	"github.com/ostrodb/ostro/fabric/fabrictest"
 	"github.com/ostrodb/ostro/fabric/nic"
@@ -21,7 +19,7 @@ import (
 	"github.com/ostrodb/ostro/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(await.M{M: m}) }
+func TestMain(m *testing.M) { os.Exit(await.RunToEnd(m)) }
 
 func secretFile(t *testing.T) string {
 	t.Helper()

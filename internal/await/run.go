@@ -9,15 +9,39 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+// Tests are those of a package, as a testing.M.
+type Tests interface{ Run() int }
+
+// RunToEnd is Run, and fails if tests that pass leave goroutines behind. One that has said that it is done runs on for
+// a moment, and if its priority is low and the machine is busy, for longer than goleak alone would wait.
+func RunToEnd(m Tests) int {
+	code := Run(m)
+	if code != 0 {
+		return code
+	}
+	if err := leftAfter(func() error { return goleak.Find() }); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// leftAfter is what find finds in the end.
+func leftAfter(find func() error) (err error) {
+	Comes(func() bool { err = find(); return err == nil })
+	return err
+}
 
 // Run runs tests as m does. Shortly before -timeout it says which of them do not end, and gives up.
 //
 // At the timeout itself testing prints all goroutines, of which a test of clusters has thousands, and first of all the
 // names of the tests: whoever keeps the end of the output does not learn which it was.
-func Run(m *testing.M) int {
+func Run(m Tests) int {
 	flag.Parse()
 	limit, _ := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration)
 	if limit <= 0 {
@@ -30,12 +54,6 @@ func Run(m *testing.M) int {
 	}).Stop()
 	return m.Run()
 }
-
-// M is tests that are run by Run, for those who run them by others.
-type M struct{ *testing.M }
-
-// Run is Run.
-func (m M) Run() int { return Run(m.M) }
 
 // stacks are those of all goroutines.
 func stacks() string {

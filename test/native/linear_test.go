@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/engine/store"
 	"github.com/ostrodb/ostro/internal/await"
@@ -25,15 +23,7 @@ import (
 	"github.com/ostrodb/ostro/test/linearize"
 )
 
-func TestMain(m *testing.M) {
-	code := await.Run(m)
-	var err error
-	if code == 0 && !await.Comes(func() bool { err = goleak.Find(); return err == nil }) { // It alone has little patience.
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(await.RunToEnd(m)) }
 
 // place is a server that can be started again on the same data and port.
 type place struct {

@@ -1,9 +1,8 @@
 package cloud_test
 
 import (
+	"os"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"github.com/ostrodb/ostro/internal/await"
 )
@@ -11,7 +10,7 @@ import (
 // The tests fail if goroutines are left: connections end with the servers of the
 // tests.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(await.M{M: m})
+	os.Exit(await.RunToEnd(m))
 }
 
 func must(t testing.TB, err error) {
