@@ -11,6 +11,7 @@ import (
 	"github.com/ostrodb/ostro/internal/clock"
 	"github.com/ostrodb/ostro/internal/port"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"google.golang.org/grpc"
@@ -156,12 +157,12 @@ func TestACertificateIsEnoughForANodeWhoseNameItHas(t *testing.T) {
 	c.Log, c.DialTimeout = quiet, until.Patience
 	first, err := Open(patience(t), c)
 	ok(t, err)
-	_, err = first.client.UserAddWithOptions(patience(t), "ostro test", "", &clientv3.UserAddOptions{NoPassword: true})
-	ok(t, err)
-	_, err = first.client.RoleAdd(patience(t), "ostro")
-	ok(t, err)
-	_, err = first.client.UserGrantRole(patience(t), "ostro test", "ostro")
-	ok(t, err)
+	insist(t, func() error {
+		_, err := first.client.UserAddWithOptions(patience(t), "ostro test", "", &clientv3.UserAddOptions{NoPassword: true})
+		return err
+	}, rpctypes.ErrUserAlreadyExist)
+	insist(t, func() error { _, err := first.client.RoleAdd(patience(t), "ostro"); return err }, rpctypes.ErrRoleAlreadyExist)
+	insist(t, func() error { _, err := first.client.UserGrantRole(patience(t), "ostro test", "ostro"); return err })
 	requirePasswords(t, first.client)
 	ok(t, first.Close())
 

@@ -114,7 +114,7 @@ func moveApart(t *testing.T, from *store.Store, handle func(*Source, *peer.Serve
 	check(t, err)
 	handle(NewSource(given{m: m, shelf: shelf}), s)
 	pool, err := peer.NewPool(peer.PoolOptions{
-		Node: "target", Secret: secret,
+		Node: "target", Secret: secret, DialTimeout: time.Minute,
 		Address: func(view.NodeID) (string, error) { return "by pipe", nil },
 		Dial: func(context.Context, string) (net.Conn, error) {
 			near, far := net.Pipe()

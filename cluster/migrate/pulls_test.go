@@ -1,11 +1,13 @@
 package migrate
 
 import (
+	"context"
 	"encoding/binary"
-	"runtime"
 	"sync"
 	"testing"
 
+	"github.com/ostrodb/ostro/cluster/meta"
+	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/engine/store"
 )
 
@@ -91,14 +93,21 @@ func TestOperationsGetWhatTheyWaitForBeforeAllElse(t *testing.T) {
 
 func TestASourceThatIsGoneForAWhileIsAskedAgain(t *testing.T) {
 	const n = 2000
-	p := pullsBetween(t, filled(t, n), 1000, 3)
-	p.pace.bytesPerSecond = 400_000 // So that it can be seen half-way.
-	go func() {
-		for p.m.records.Load() < n/2 && t.Context().Err() == nil {
-			runtime.Gosched()
+	var p *pulls
+	var once sync.Once
+	breaking := func(pull peer.Handler) peer.Handler { // Half-way a pull is not answered.
+		return func(ctx context.Context, c *peer.Call) (any, []byte, error) {
+			if p.m.records.Load() >= n/2 {
+				once.Do(func() { p.m.o.Peers.Drop("source") })
+			}
+			return pull(ctx, c)
 		}
-		p.m.o.Peers.Drop("source")
-	}()
+	}
+	p = pullsOf(t, filled(t, n), 1000, 3, meta.MigrationOptions{}, func(s *Source, to *peer.Server) {
+		s.Handle(to)
+		to.HandleQuietly(methodPull, breaking(s.pull))
+		to.HandleQuietly(methodPullInto, breaking(s.pullInto))
+	})
 	failures := 0
 	for p.all(t.Context()) != nil {
 		if failures++; failures > 10 {

@@ -2,11 +2,13 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -73,11 +75,32 @@ func (s *secured) requirePasswords(ctx context.Context) error {
 		func() error { _, err := c.UserGrantRole(ctx, "ostro", "ostro"); return err },
 		func() error { _, err := c.AuthEnable(ctx); return err },
 	} {
-		if err := step(); err != nil {
+		if err := insist(step); err != nil {
 			return fmt.Errorf("have etcd ask for passwords: %w", err)
 		}
 	}
 	return nil
+}
+
+// insist asks etcd until it has done something: on a busy machine it may say that it was late, and has done it all the
+// same. Then it refuses to do it again: users and roles are there, and who is not root may not turn passwords on.
+func insist(ask func() error) error {
+	err := ask()
+	if !errors.Is(err, rpctypes.ErrTimeout) {
+		return err
+	}
+	for errors.Is(err, rpctypes.ErrTimeout) {
+		err = ask()
+	}
+	for _, done := range []error{
+		rpctypes.ErrUserAlreadyExist, rpctypes.ErrRoleAlreadyExist,
+		rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrPermissionDenied,
+	} {
+		if errors.Is(err, done) {
+			return nil
+		}
+	}
+	return err
 }
 
 // secure makes the cluster's etcd a secured one. It is called after StartEtcd the first time.
