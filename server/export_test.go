@@ -64,7 +64,7 @@ func (n *Node) Forsake() {
 }
 
 func (n *Node) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_ = n.cluster.stop(ctx, false)
 	if n.admin != nil {

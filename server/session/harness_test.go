@@ -57,9 +57,13 @@ func stop(t testing.TB, s *session.Server) {
 	}
 }
 
-// dial connects a client until the test's end. One whose hello the machine was too slow for tries again.
+// dial connects a client until the test's end. One whose hello the machine was too slow for tries again. Writes without
+// an identity do not: such a client does not take the server for gone so soon.
 func dial(t testing.TB, url string, o client.Options) *client.Client {
 	t.Helper()
+	if o.Unrecorded && o.SessionTimeout == 0 {
+		o.SessionTimeout = time.Minute
+	}
 	c, err := client.Dial(t.Context(), url, o)
 	for tries := 1; tries < 20 && isLate(err); tries++ {
 		c, err = client.Dial(t.Context(), url, o)

@@ -275,7 +275,7 @@ func TestAClusterForDevelopmentKeepsEverythingWhateverEndsIt(t *testing.T) {
 
 func TestNodesComeAndGo(t *testing.T) {
 	d := newDevCluster(t)
-	d.start("--nodes", "3")
+	d.start("--nodes", "3", "--lease", calmLease)
 	d.write(100)
 	run(t, "", "cluster", "add", "--dir", d.dir).wants(t, 0, "node4 has joined", "node4 has its share of the keys")
 	run(t, "", "cluster", "remove", "node1", "--dir", d.dir).wants(t, 1, "drain it first with `ostro cluster drain node1`")

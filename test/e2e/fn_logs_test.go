@@ -53,7 +53,7 @@ func follow(t *testing.T, args ...string) (cmd *exec.Cmd, lines chan logLine) {
 
 func TestTheLogOfAFunctionIsFollowedOverAllNodes(t *testing.T) {
 	d := newDevCluster(t)
-	d.start("--nodes", "3")
+	d.start("--nodes", "3", "--lease", calmLease)
 	path := filepath.Join(t.TempDir(), "speaker.wasm")
 	if err := os.WriteFile(path, librarytest.Logging("a line", "speak"), 0o644); err != nil {
 		t.Fatal(err)
