@@ -107,6 +107,12 @@ func (openGate) Shut(context.Context, view.Ranges) (record.BatchID, error) {
 // connections lead.
 func moveApart(t *testing.T, from *store.Store, handle func(*Source, *peer.Server), connect func(*peer.Server, net.Conn)) *move {
 	t.Helper()
+	return moveDialing(t, time.Minute, from, handle, connect) // However slow the machine is.
+}
+
+// moveDialing is moveApart with a target that gives a connection so long, or as long as nodes do if that is 0.
+func moveDialing(t *testing.T, patience time.Duration, from *store.Store, handle func(*Source, *peer.Server), connect func(*peer.Server, net.Conn)) *move {
+	t.Helper()
 	secret := []byte("tell nobody")
 	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving}
 	shelf := NewShelf(from)
@@ -114,7 +120,7 @@ func moveApart(t *testing.T, from *store.Store, handle func(*Source, *peer.Serve
 	check(t, err)
 	handle(NewSource(given{m: m, shelf: shelf}), s)
 	pool, err := peer.NewPool(peer.PoolOptions{
-		Node: "target", Secret: secret, DialTimeout: time.Minute,
+		Node: "target", Secret: secret, DialTimeout: patience,
 		Address: func(view.NodeID) (string, error) { return "by pipe", nil },
 		Dial: func(context.Context, string) (net.Conn, error) {
 			near, far := net.Pipe()
@@ -210,7 +216,7 @@ func TestAMigrationWhoseSourceSaysNothingIsReturnedInTime(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := moveApart(t, filled(t, 100), c.handle, c.connect)
+				m := moveDialing(t, 0, filled(t, 100), c.handle, c.connect)
 				began, at := time.Now(), m.at
 				for ; m.at != returning; m.once(t.Context()) {
 					at = m.at
