@@ -259,6 +259,9 @@ func (l *life) openStore() error {
 	o.Floors = view.Floors(s.Logs[l.id.Log].Floors)
 	o.Owned = s.Holds(l.id.Node).Spans()
 	o.Arriving = migrate.Ranges(s.Unsettled(l.id.Node))
+	for _, m := range s.Outgoing(l.id.Node) {
+		o.Given = append(o.Given, migrate.Ranges(m.Ranges)...)
+	}
 	o.Serves = l.gate.serves
 	o.MayUpload, o.Elsewhere, o.Owners = l.gate.Alive, l.copyOf, l.owners
 	if o.Replicator, err = l.newPrimary(); err != nil {

@@ -159,6 +159,9 @@ func (m *Member) Move(ctx context.Context, id uint64, asked Asked) (Migration, e
 		if err := e.seen.Ready(mig); err != nil {
 			return err
 		}
+		if asked.Incarnation == 0 { // It would ask again at once if that were to pass by itself.
+			return fmt.Errorf("%s runs an earlier version of Ostro, which does not say which of its processes asks: update it", mig.Target)
+		}
 		if e.seen.Incarnation(mig.Target) != asked.Incarnation {
 			return fmt.Errorf("%w: %s has joined again since it asked, and must ask again", ErrNotYet, mig.Target)
 		}

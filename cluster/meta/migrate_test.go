@@ -202,6 +202,10 @@ func TestAQuestionOfATargetThatHasJoinedAgainSinceCountsForNothing(t *testing.T)
 	if wantError(t, err, "n4 has joined again since it asked"); !errors.Is(err, ErrNotYet) {
 		t.Fatalf("%v is no reason to ask again", err)
 	}
+	_, err = members[0].Move(patience(t), m.ID, Asked{From: 1})
+	if wantError(t, err, "update it"); errors.Is(err, ErrNotYet) {
+		t.Fatalf("%v passes by itself", err)
+	}
 	if got := read(t, s); got.Migrations[m.ID].Stage != Wanted || len(got.Logs[again.Node.Log].Floors) > 0 {
 		t.Fatalf("it is %s, and the new log has floors: %v", got.Migrations[m.ID].Stage, got.Logs[again.Node.Log].Floors)
 	}

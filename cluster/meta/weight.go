@@ -35,6 +35,9 @@ func (s *Snapshot) light(m Migration) error {
 		case m.Target: // Itself, its part, and a floor.
 			more += rangeBytes * 3 * n
 		}
+		if more == 0 {
+			continue // It may be too large already: that is not for this one to wait for.
+		}
 		lasting, passing := s.recoveryBytes(id)
 		switch bytes := (lasting + passing + more) >> 10; {
 		case lasting+more > mostStep:

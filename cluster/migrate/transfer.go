@@ -118,12 +118,17 @@ func (m *move) dropLines() {
 	m.lines = nil
 }
 
-// stands is what this node says of itself when it asks.
+// stands is what this node says of itself when it asks. Once the ranges are its own, as after a restart, that counts for nothing, and clients
+// wait.
 func (m *move) stands(ctx context.Context) (meta.Asked, error) {
 	member, err := m.o.Member()
 	if err != nil {
 		return meta.Asked{}, err
 	}
+	if m.o.Cache.Snapshot().Migrations[m.id].Stage != meta.Wanted {
+		return member.Asks(m.o.Store.Position()), nil
+	}
+	m.waits("copies of what the log of " + string(m.o.Self) + " has")
 	from, segment, err := m.o.Store.SettledPosition(ctx)
 	return member.Asks(from, segment), err
 }

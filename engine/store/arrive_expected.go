@@ -62,15 +62,19 @@ func (st *Store) ArrivedBut(left func() []Range) {
 	if st.arriving.expected() == 0 {
 		return
 	}
-	over := []Range{wholeRange}
-	for _, r := range left() {
-		over = subtract(over, r)
-	}
+	keep := left()
 	st.arriving.edit(func(a *Arrival) *Arrival {
 		if a.puller != nil || !slices.Contains(before, a) {
 			return a // What is expected since then left may not know of.
 		}
-		return a.without(over)
+		switch still := intersect(a.ranges, keep); {
+		case len(still) == 0:
+			return nil
+		case slices.Equal(still, a.ranges):
+			return a
+		default:
+			return &Arrival{st: a.st, ranges: still, settled: a.settled}
+		}
 	})
 }
 

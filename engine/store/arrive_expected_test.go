@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/record"
 )
 
 // expected is all places where something is expected.
@@ -87,3 +88,22 @@ func TestWhatAPlaceKnewOfDeletionsEndsWithItsStay(t *testing.T) {
 type nobody struct{}
 
 func (nobody) Want(_ []ArrivingKey, done func(error)) { done(nil) }
+
+func TestWhatTwoListsOfRangesHaveInCommonIsInOrder(t *testing.T) {
+	last := ^record.Place(0)
+	for _, c := range []struct{ a, b, want []Range }{
+		{nil, []Range{{0, last}}, nil},
+		{[]Range{{0, last}}, []Range{{3, 3}, {5, 9}}, []Range{{3, 3}, {5, 9}}},
+		{[]Range{{30, 40}, {0, 9}}, []Range{{5, 35}}, []Range{{5, 9}, {30, 35}}},
+		{[]Range{{0, 9}, {10, 19}}, []Range{{0, 4}, {9, 10}, {19, 30}}, []Range{{0, 4}, {9, 9}, {10, 10}, {19, 19}}},
+		{[]Range{{0, 4}}, []Range{{5, last}}, nil},
+		{[]Range{{7, last}}, []Range{{0, 6}, {9, last}}, []Range{{9, last}}},
+	} {
+		for range 2 {
+			if got := intersect(c.a, c.b); !slices.Equal(got, c.want) {
+				t.Errorf("%v and %v have %v in common, want %v", c.a, c.b, got, c.want)
+			}
+			c.a, c.b = c.b, c.a
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"slices"
+
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -105,8 +107,12 @@ func (w *ImportWorker) Unresolved(cursor uint64, n int) (places []record.Place, 
 // bytes is the memory that arrivals take beside the log: for indirections, and for names of keys that were removed meanwhile, of
 // which a long one may have many.
 func (as *arrivals) bytes() (n int64) {
-	for _, a := range as.list() {
-		n += a.cold.bytes() + a.settled.bytes.Load()
+	all := as.list()
+	for i, a := range all {
+		n += a.cold.bytes()
+		if !slices.ContainsFunc(all[:i], func(o *Arrival) bool { return o.settled == a.settled }) { // A restart's are shared by all that follow.
+			n += a.settled.bytes.Load()
+		}
 	}
 	return n
 }

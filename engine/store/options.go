@@ -140,6 +140,8 @@ type Options struct {
 	// Owned are the places whose records are replayed when the log is opened; nil is all. What
 	// the log has of others is as if it were not there.
 	Owned []record.Span
+	// Given are those of them that other nodes have, who need this log for them still: see Owner.
+	Given []Range
 	// Serves tells which places are this node's now, inside of a guard; nil is all. Truncate deletes nothing
 	// of others, which a source has until their target has them.
 	Serves func() func(record.Place) bool

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ostrodb/ostro/engine/record"
@@ -40,6 +41,31 @@ func overlap(a, b []Range) bool {
 		}
 	}
 	return false
+}
+
+// intersect gives what is in both a and b, in order. Both may have thousands.
+func intersect(a, b []Range) (both []Range) {
+	a, b = inOrder(a), inOrder(b)
+	for len(a) > 0 && len(b) > 0 {
+		if a[0].meets(b[0]) {
+			both = append(both, Range{max(a[0].First, b[0].First), min(a[0].Last, b[0].Last)})
+		}
+		if a[0].Last < b[0].Last {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return both
+}
+
+// inOrder gives ranges that have no places in common by their first ones.
+func inOrder(ranges []Range) []Range {
+	first := func(a, b Range) int { return cmp.Compare(a.First, b.First) }
+	if slices.IsSortedFunc(ranges, first) {
+		return ranges
+	}
+	return slices.SortedFunc(slices.Values(ranges), first)
 }
 
 // subtract gives what is left of ranges without o.

@@ -48,6 +48,7 @@ func (st *Store) loadSnapshot(found []hlog.Found, frames int64) ([]hlog.Found, e
 		return nil, err
 	}
 	l.noteResults()
+	st.droppedBefore()
 	return tail, l.countUnknown()
 }
 

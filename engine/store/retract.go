@@ -33,6 +33,7 @@ func (st *Store) Retract(ctx context.Context, ranges []Range) error {
 		return err
 	}
 	st.leave(ranges)
+	st.sender.dropped.remove(ranges)
 	st.Arrived(ranges) // What was removed in this stay says nothing of what comes with the next.
 	st.room.ask()
 	return nil

@@ -49,15 +49,38 @@ type sender struct {
 	done  map[*hlog.Segment]bool
 	again time.Time // not before this time, as the last attempt failed
 
-	dropped slotSet // of what was sent, in this life: the log may have older versions of keys there which the index has nothing of
+	dropped slotSet // of what was sent: the log may have older versions of keys there which the index has nothing of
 }
 
-// slotSet is a set of slots. It only grows.
+// droppedBefore notes that a former life may have dropped what it sent of the places that others have. Who begins with an index as it was
+// saved does not see what that index had nothing of.
+func (st *Store) droppedBefore() {
+	for _, r := range st.opts.Given {
+		for p := r.First &^ slotRest; ; p += slotRest + 1 {
+			st.sender.dropped.add(p)
+			if p|slotRest >= r.Last {
+				break
+			}
+		}
+	}
+}
+
+// slotSet is a set of slots.
 type slotSet [1 << 14 / 64]atomic.Uint64
 
 func (s *slotSet) add(p record.Place) {
 	if slot := p >> placeHashBits; !s.has(p) {
 		s[slot/64].Or(1 << (slot % 64))
+	}
+}
+
+// remove takes the slots out of which ranges have all.
+func (s *slotSet) remove(ranges []Range) {
+	for slot := range record.Place(len(s) * 64) {
+		all := Range{slot << placeHashBits, slot<<placeHashBits | slotRest}
+		if s.has(all.First) && slices.ContainsFunc(ranges, func(r Range) bool { return r.has(all.First) && r.has(all.Last) }) {
+			s[slot/64].And(^uint64(1 << (slot % 64)))
+		}
 	}
 }
 

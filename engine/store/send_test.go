@@ -18,6 +18,7 @@ type sending struct {
 	dev    *device.Memory
 	now    atomic.Int64
 	serves atomic.Bool // all places
+	given  []Range
 	st     *Store
 	ss     *Session
 }
@@ -27,6 +28,7 @@ func (s *sending) open() {
 	st, err := Open(Options{
 		Device: s.dev, Durability: EverySec, Cluster: true, SegmentBytes: 16 << 10, Heads: 1,
 		Now:    func() int64 { return s.now.Load() },
+		Given:  s.given,
 		Serves: func() func(record.Place) bool { return func(record.Place) bool { return s.serves.Load() } },
 	})
 	if err != nil {
@@ -180,6 +182,75 @@ func TestWhatAnOwnerRemovedStaysAwayThoughOnlyItsLogHasWhatWasSent(t *testing.T)
 			}
 			s.crash()
 		})
+	}
+}
+
+// An index as it was saved has nothing of what was sent before, and who begins with it does not replay what lies below.
+func TestWhatAnOwnerRemovedStaysAwayThoughTheSourceBeganAnewWithASavedIndex(t *testing.T) {
+	for _, saved := range []string{"before it was sent", "after it was sent"} {
+		t.Run(saved, func(t *testing.T) {
+			s := &sending{t: t, dev: device.NewMemory()}
+			s.serves.Store(true)
+			s.open()
+			s.put("k", "old", 0)
+			s.fill("k")
+			s.put("k", "new", 0)
+			s.fill("k")
+			_, version, in := s.get("k")
+			save := func(now bool) {
+				if !now {
+					return
+				}
+				if err := s.st.Checkpoint(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			save(saved == "before it was sent")
+			s.serves.Store(false)
+			s.sends("k")
+			if err := s.st.clean(in); err != nil {
+				t.Fatal(err)
+			}
+			save(saved == "after it was sent")
+			k := s.ss.Key(0, []byte("k"))
+			s.given = []Range{{k.Place, k.Place}}
+			s.crash()
+			s.open()
+			if was, _, _ := s.get("k"); was != "" {
+				t.Fatalf("the test is for an index that has nothing of the key, which is %q", was)
+			}
+
+			s.serves.Store(true)
+			h := record.Header{Type: record.TypeTombstone, Version: version + 1}
+			b := make([]byte, 1<<10)
+			s.takeBack(b[:record.Encode(b, &h, []byte("k"), nil, true)])
+			s.crash()
+			if err := s.dev.RemoveMeta(SnapshotMeta); err != nil {
+				t.Fatal(err)
+			}
+			s.given = nil
+			s.open()
+			if got, _, _ := s.get("k"); got != "" {
+				t.Fatalf("it is %q, and was removed", got)
+			}
+			s.crash()
+		})
+	}
+}
+
+func TestSlotsThatAreGoneAltogetherAreOutOfASet(t *testing.T) {
+	var s slotSet
+	slot := func(n int) Range {
+		return Range{record.Place(n) << placeHashBits, record.Place(n)<<placeHashBits | slotRest}
+	}
+	for _, n := range []int{0, 70, 71, 1<<14 - 1} {
+		s.add(slot(n).First + 5)
+	}
+	s.remove([]Range{slot(0), {slot(69).First, slot(70).Last}, {slot(71).First, slot(71).Last - 1}, {slot(72).First, ^record.Place(0)}})
+	for n, want := range map[int]bool{0: false, 70: false, 71: true, 1<<14 - 1: false} {
+		if s.has(slot(n).Last) != want {
+			t.Errorf("slot %d is there: %v", n, !want)
+		}
 	}
 }
 
