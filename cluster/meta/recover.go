@@ -11,13 +11,14 @@ import (
 // Etcd takes 128 changes, and as many conditions, in one step. A recovery has up to four for each migration that has begun, three for
 // each that has not, two for each heir, and some more.
 const (
-	fewWanted = 4  // are ended by the recovery itself
-	atOnce    = 24 // are ended in one step before it, if there are more
+	fewWanted = 4        // are ended by the recovery itself
+	fewBytes  = 16 << 10 // that they have together: see mostStep
+	atOnce    = 24       // are ended in one step before it, if there are more
 	// MaxHeirs is how many nodes take what a dead one had.
 	MaxHeirs = 24
 )
 
-// forsake ends migrations of a dead node that have not begun, if they are many: nobody limits how many are asked for.
+// forsake ends migrations of a dead node that have not begun, if they are many, or have many ranges: nobody limits how many are asked for.
 func (t *Term) forsake(ctx context.Context, dead view.NodeID) error {
 	for many := true; many; {
 		err := t.change(ctx, func(e *edit) error {
@@ -25,10 +26,10 @@ func (t *Term) forsake(ctx context.Context, dead view.NodeID) error {
 				return err
 			}
 			left := e.seen.migrations(func(m Migration) bool { return m.of(dead) && m.Stage == Wanted })
-			if many = len(left) > fewWanted; !many {
+			if many = e.seen.fitting(left, fewWanted, fewBytes) < len(left); !many {
 				return nil
 			}
-			for _, m := range left[:min(len(left), atOnce)] {
+			for _, m := range left[:max(1, e.seen.fitting(left, atOnce, mostStep))] {
 				if err := e.end(m, Failed, diedBefore(dead)); err != nil {
 					return err
 				}

@@ -20,25 +20,30 @@ const (
 	spanBytes  = 58
 )
 
-// light says why a migration that is wanted must wait, or cannot begin, so that every node can still be recovered.
+// light says why a migration that is wanted must wait, or cannot begin, so that every node can still be recovered. Those with late
+// ownership that were begun change the map only when they end.
 func (s *Snapshot) light(m Migration) error {
-	span, n := spanBytes+max(len(m.Source), len(m.Target)), len(m.Ranges)
-	if 2*s.raw.total()+n*(3*rangeBytes+2*span) <= mostStep {
+	copying := s.migrations(func(o Migration) bool { return o.Stage == Copying })
+	most := 2*s.raw.total() + m.growsMost()
+	for _, o := range copying {
+		most += o.growsMost()
+	}
+	if most <= mostStep {
 		return nil // Whatever of all that is whose.
 	}
-	cuts := s.cuts(m)
+	mine, coming := s.growthBy(m), make([]growth, len(copying))
+	for i, o := range copying {
+		coming[i] = s.growthBy(o)
+	}
 	for id := range s.Nodes {
-		more := cuts * span
-		switch id {
-		case m.Source: // Itself and its part, and its ranges are none of the node's other ones.
-			more += rangeBytes * (n + cuts)
-		case m.Target: // Itself, its part, and a floor.
-			more += rangeBytes * 3 * n
-		}
+		more := mine.of(id)
 		if more == 0 {
 			continue // It may be too large already: that is not for this one to wait for.
 		}
 		lasting, passing := s.recoveryBytes(id)
+		for _, g := range coming {
+			passing += g.of(id)
+		}
 		switch bytes := (lasting + passing + more) >> 10; {
 		case lasting+more > mostStep:
 			return fmt.Errorf("etcd would not take a recovery of %s, of %d KiB: move fewer ranges at a time, or ranges back to their neighbours' owners first", id, bytes)
@@ -47,6 +52,42 @@ func (s *Snapshot) light(m Migration) error {
 		}
 	}
 	return nil
+}
+
+// growth is what a migration adds to recoveries, and how many ranges of the map it cuts.
+type growth struct {
+	Migration
+	cuts int
+}
+
+func (s *Snapshot) growthBy(m Migration) growth { return growth{m, s.cuts(m)} }
+
+// of is how many bytes that of a node grows by.
+func (g growth) of(id view.NodeID) int {
+	n, more := len(g.Ranges), g.cuts*g.span()
+	switch id {
+	case g.Source: // Itself and its part, and its ranges are none of the node's other ones.
+		more += rangeBytes * (n + g.cuts)
+	case g.Target: // Itself, its part, and a floor.
+		more += rangeBytes * 3 * n
+	}
+	return more
+}
+
+// growsMost is more than any recovery grows by.
+func (m Migration) growsMost() int { return len(m.Ranges) * (3*rangeBytes + 2*m.span()) }
+
+// span is how many bytes a range of it has in the map.
+func (m Migration) span() int { return spanBytes + max(len(m.Source), len(m.Target)) }
+
+// fitting is how many of the first of some migrations there is room for in a step: n at most, of so many bytes together.
+func (s *Snapshot) fitting(list []Migration, n, bytes int) int {
+	for i, m := range list[:min(len(list), n)] {
+		if bytes -= s.raw.bytes(keyMigration(m.ID)); bytes < 0 {
+			return i
+		}
+	}
+	return min(len(list), n)
 }
 
 // recoveryBytes is about how many bytes a recovery of a node would have: what lasts while the map does, and what passes by itself.

@@ -102,6 +102,57 @@ func TestAMigrationThatMakesARecoveryTooLargeByItselfIsRefused(t *testing.T) {
 	ok(t, err)
 }
 
+// Migrations that wait have ranges, too, and the death of a node ends them all.
+func TestWhatWaitsIsNotInTheWayOfARecovery(t *testing.T) {
+	for _, waiting := range []int{1, 2, fewWanted, fewWanted + 1, 16} {
+		w := weigh(t, six...)
+		odd := evenly(read(t, w.store).Map.Ranges("node1"), 8000)
+		for at := 0; at < 6000; at += 1000 {
+			_, err := w.move(0, 1+at/1000%2, odd[at:at+1000])
+			ok(t, err)
+		}
+		rest := read(t, w.store).Map.Ranges("node1")[:MaxRanges]
+		for n := range waiting {
+			m, err := w.store.Migrate(t.Context(), MigrationRequest{Source: "node1", Target: six[1+n%5], Ranges: rest})
+			ok(t, err)
+			if err := read(t, w.store).Ready(m); !errors.Is(err, ErrNotYet) {
+				t.Fatalf("%v is no reason to wait", err)
+			}
+		}
+		if err := w.dies(0); err != nil {
+			t.Errorf("node1 dies while %d migrations wait: %v", waiting, err)
+		}
+		if open := read(t, w.store).Open("node1"); len(open) > 0 {
+			t.Errorf("%d migrations of a dead node go on", len(open))
+		}
+	}
+}
+
+// Those that are copied change the map when they end, and not when they begin.
+func TestWhatIsCopiedAtTheSameTimeHasRoomInARecovery(t *testing.T) {
+	w := weigh(t, "node-1", "node-2", "node-3", "node-4", "node-5", "node-6")
+	odd := evenly(read(t, w.store).Map.Ranges("node-1"), 8000)
+	begin := func(to int, ranges view.Ranges) (Migration, error) {
+		m, err := w.store.Migrate(t.Context(), MigrationRequest{
+			Source: "node-1", Target: w.ids[to], Ranges: ranges, Options: MigrationOptions{Ownership: OwnershipLate},
+		})
+		ok(t, err)
+		return w.members[to].Copy(t.Context(), m.ID)
+	}
+	end := func(to int, m Migration) {
+		t.Helper()
+		ok(t, w.members[0].HandOver(t.Context(), m.ID, Copied{From: 1, FromSegment: 1, Attempt: m.Attempt, Incarnation: w.members[to].Incarnation()}))
+	}
+	first, err := begin(1, odd[:4000])
+	ok(t, err)
+	if _, err = begin(2, odd[4000:]); !errors.Is(err, ErrNotYet) {
+		t.Errorf("%v is no reason to wait for the other one", err)
+		end(2, read(t, w.store).Migrations[2])
+	}
+	end(1, first)
+	ok(t, w.dies(0))
+}
+
 // Whatever begins, one migration after the other, whoever dies then is recovered.
 func TestWhateverHasBegunARecoveryHasRoom(t *testing.T) {
 	seeds := uint64(6)
