@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
@@ -22,6 +21,8 @@ type priority struct {
 	wishes map[name]*wish
 	left   []*wish // that were asked for, and did not come or not as a whole; oldest first
 	next   []*wish // that nobody has asked for yet, oldest first
+	apart  []*wish // that the source could not read
+	aside  bool    // somebody asks for those
 	ended  bool
 	wake   chan struct{} // holds one token
 	bell   bell          // rung besides, for who listens before it waits for that
@@ -41,7 +42,7 @@ type wish struct {
 	here  bool             // it has come, or is known not to be
 	at    store.PullCursor // where its value goes on, if some of it has come
 	known bool             // there was word of it, and at is of that
-	apart bool             // the source could not read it: it is asked for alone
+	apart bool             // the source could not read it: it is asked for alone, and apart from all others
 }
 
 // begin returns the wish, to be asked for by the word that there is of it, or without.
@@ -139,30 +140,39 @@ func (p *priority) batch() []*wish {
 	return batch
 }
 
-// putBack has those of a batch that did not come be asked for again, in their order; and what the source could not read after a while,
-// behind them: nobody else waits for that.
-func (p *priority) putBack(batch []*wish) {
+// putBack has those of a batch that did not come be asked for again, in their order; and what the source could not read apart from all
+// others, which do not wait for that. It tells whether somebody must begin with those.
+func (p *priority) putBack(batch []*wish) (begin bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
-		return
+		return false
 	}
 	if left := parted(batch, func(i int) bool { return !batch[i].here && !batch[i].apart }); len(left) > 0 {
 		p.left = append(left, p.left...)
 	}
-	if apart := parted(batch, func(i int) bool { return !batch[i].here && batch[i].apart }); len(apart) > 0 {
-		time.AfterFunc(retryPause, func() { p.again(apart) })
-	}
+	p.apart = append(p.apart, parted(batch, func(i int) bool { return !batch[i].here && batch[i].apart })...)
+	begin = len(p.apart) > 0 && !p.aside
+	p.aside = p.aside || begin
+	return begin
 }
 
-// again has wishes be asked for again.
-func (p *priority) again(list []*wish) {
+// takeApart takes what is asked for apart. None: who does so is to end.
+func (p *priority) takeApart() (batch []*wish) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	batch, p.apart = p.apart, nil
+	p.aside = len(batch) > 0
+	return batch
+}
+
+// putApart has those that did not come be asked for apart again.
+func (p *priority) putApart(batch []*wish) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if !p.ended {
-		p.left = append(p.left, list...)
+		p.apart = append(parted(batch, func(i int) bool { return !batch[i].here }), p.apart...)
 	}
-	p.mu.Unlock()
-	p.call()
 }
 
 // granted tells those who wait that their keys have come.
@@ -202,7 +212,7 @@ func (p *priority) end() {
 	for _, w := range p.wishes {
 		left = append(left, w)
 	}
-	p.left, p.next = nil, nil
+	p.left, p.next, p.apart = nil, nil, nil
 	p.mu.Unlock()
 	for _, w := range left {
 		for _, f := range p.forget(w) {

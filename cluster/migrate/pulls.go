@@ -32,7 +32,6 @@ type pulls struct {
 	ctx     context.Context // of urgent pulls
 	cancel  context.CancelFunc
 	single  sync.Mutex // held by a synchronous priority pull
-	bulk    []byte     // of who holds single, for the keys that it asks for
 	tier    *tier      // where the source's segments may be, too; nil if there is none
 }
 
@@ -41,6 +40,7 @@ type puller struct {
 	line   *peer.Line
 	worker *store.ImportWorker
 	head   []byte
+	bulk   []byte // for the keys that it asks for
 	soon   patience
 }
 

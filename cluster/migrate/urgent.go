@@ -28,7 +28,9 @@ func (p *pulls) answerAll() {
 		p.single.Lock()
 		err := p.fetch(batch)
 		p.single.Unlock()
-		p.m.priority.putBack(batch)
+		if p.m.priority.putBack(batch) {
+			p.answers.Go(p.answerApart)
+		}
 		if failed = p.mayAskAgain(err, failed); p.ctx.Err() != nil {
 			return
 		}
@@ -36,6 +38,49 @@ func (p *pulls) answerAll() {
 			background.Nap(gathers)
 		}
 	}
+}
+
+// answerApart asks again and again for what the source could not read, each alone, until nothing is left of that. A disk may take long to
+// say that it cannot: so that has a connection of its own.
+func (p *pulls) answerApart() {
+	var one *puller
+	for failed := false; ; {
+		pauseFor(p.ctx, retryPause)
+		batch := p.m.priority.takeApart()
+		if len(batch) == 0 || p.ctx.Err() != nil {
+			break
+		}
+		err := p.openApart(&one)
+		for i := 0; err == nil && i < len(batch); i++ {
+			if w := batch[i]; p.m.arrival.Awaits(w.key) {
+				err = p.askAlone(one, w)
+			} else {
+				p.m.priority.granted(batch[i : i+1])
+			}
+		}
+		p.m.priority.putApart(batch)
+		failed = p.mayAskAgain(err, failed)
+	}
+	if one != nil {
+		one.close()
+	}
+}
+
+// openApart makes what answerApart needs, once. It is not for who carries out the migration, whose lines are not touched.
+func (p *pulls) openApart(one **puller) error {
+	if *one != nil {
+		return nil
+	}
+	line, err := p.m.o.Peers.Line(p.m.want.Source)
+	if err != nil {
+		return err
+	}
+	w, err := p.m.arrival.NewWorker()
+	if err != nil {
+		return errors.Join(err, line.Close())
+	}
+	*one = &puller{line: line, worker: w}
+	return nil
 }
 
 // now brings keys for one operation, one after the other and without looking at what others wait for: what priority pulls
@@ -77,14 +122,14 @@ func (p *pulls) fetch(batch []*wish) error {
 	p.m.priority.granted(parted(batch, func(i int) bool { return !isMissing(i) })) // They came meanwhile. Only here keys are settled by asking.
 	together := parted(batch, func(i int) bool { return !batch[i].here && !batch[i].apart })
 	alone := parted(batch, func(i int) bool { return !batch[i].here && batch[i].apart })
-	switch err := p.ask(together); {
+	switch err := p.ask(p.urgent, together); {
 	case errors.Is(err, errUnreadable):
 		alone = append(parted(together, func(i int) bool { return !together[i].here }), alone...)
 	case err != nil:
 		return err
 	}
 	for _, w := range alone {
-		if err := p.askAlone(w); err != nil {
+		if err := p.askAlone(p.urgent, w); err != nil {
 			return err
 		}
 	}
@@ -92,8 +137,8 @@ func (p *pulls) fetch(batch []*wish) error {
 }
 
 // askAlone asks for one that the source may be unable to read.
-func (p *pulls) askAlone(w *wish) error {
-	err := p.ask([]*wish{w})
+func (p *pulls) askAlone(one *puller, w *wish) error {
+	err := p.ask(one, []*wish{w})
 	if !errors.Is(err, errUnreadable) {
 		return err
 	}
@@ -105,13 +150,13 @@ func (p *pulls) askAlone(w *wish) error {
 }
 
 // ask asks for keys together. What the source may have in memory comes first: it waits for no disk.
-func (p *pulls) ask(list []*wish) error {
+func (p *pulls) ask(one *puller, list []*wish) error {
 	if len(list) == 0 {
 		return nil
 	}
 	var cold, rest []*wish
 	for _, w := range list {
-		if p.urgent.worker.RefersTo(w.key.Place) {
+		if one.worker.RefersTo(w.key.Place) {
 			cold = append(cold, w.begin(true))
 		} else {
 			rest = append(rest, w.begin(false))
@@ -120,10 +165,10 @@ func (p *pulls) ask(list []*wish) error {
 	p.m.asks.Add(1)
 	p.count(cold)
 	p.count(rest)
-	if err := p.fetchKeys(rest); err != nil {
+	if err := p.fetchKeys(one, rest); err != nil {
 		return err
 	}
-	return p.fetchCold(cold)
+	return p.fetchCold(one, cold)
 }
 
 // count counts what is asked for, each key once.
@@ -137,15 +182,15 @@ func (p *pulls) count(list []*wish) {
 }
 
 // fetchKeys asks for keys of which nothing is known yet.
-func (p *pulls) fetchKeys(list []*wish) error {
+func (p *pulls) fetchKeys(one *puller, list []*wish) error {
 	if len(list) == 0 {
 		return nil
 	}
-	p.bulk = p.bulk[:0]
+	one.bulk = one.bulk[:0]
 	for _, w := range list {
-		p.bulk = appendKey(p.bulk, &w.key)
+		one.bulk = appendKey(one.bulk, &w.key)
 	}
-	unsent, err := p.pullUrgently(p.ctx, p.urgent, methodKeys, p.bulk, len(list), list[0].at)
+	unsent, err := p.pullUrgently(p.ctx, one, methodKeys, one.bulk, len(list), list[0].at)
 	if err != nil {
 		return err
 	}
@@ -154,15 +199,15 @@ func (p *pulls) fetchKeys(list []*wish) error {
 }
 
 // fetchCold asks for keys of which there may be a cold record.
-func (p *pulls) fetchCold(list []*wish) error {
-	if err := p.fetchTier(list); err != nil {
+func (p *pulls) fetchCold(one *puller, list []*wish) error {
+	if err := p.fetchTier(one, list); err != nil {
 		return err
 	}
 	list = parted(list, func(i int) bool { return !list[i].here })
 	if len(list) == 0 {
 		return nil
 	}
-	unsent, err := p.resolveSome(p.ctx, p.urgent, placesOf(list), list[0].at)
+	unsent, err := p.resolveSome(p.ctx, one, placesOf(list), list[0].at)
 	if err != nil {
 		return err
 	}
@@ -174,12 +219,12 @@ func (p *pulls) fetchCold(list []*wish) error {
 //
 // Invariant: only a key whose range was pulled before its records are listed is settled by what lies there. Until then those that are
 // known of may be of other keys with the same known bits, and its own is on its way: only the source knows of all.
-func (p *pulls) fetchTier(list []*wish) error {
+func (p *pulls) fetchTier(one *puller, list []*wish) error {
 	list = parted(list, func(i int) bool { return p.m.arrival.HasPulled(list[i].key.Place) })
 	if len(list) == 0 {
 		return nil
 	}
-	left, err := p.readTier(p.ctx, p.urgent, placesOf(list))
+	left, err := p.readTier(p.ctx, one, placesOf(list))
 	if err != nil {
 		return err
 	}

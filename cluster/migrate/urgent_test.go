@@ -10,7 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
@@ -211,6 +213,49 @@ func TestARecordThatCannotBeReadHoldsUpOnlyThoseWhoWantIt(t *testing.T) {
 			mended()
 			waits.Wait()
 		})
+	}
+}
+
+// A disk that cannot read a record may take seconds to say so.
+func TestARecordThatIsReadInVainForLongHoldsUpOnlyThoseWhoWantIt(t *testing.T) {
+	const good, long = 10, 500 * time.Millisecond
+	var tried atomic.Int64
+	var mended atomic.Bool
+	p := pullsOf(t, filled(t, good+2), 1000, 3, meta.MigrationOptions{}, func(s *Source, to *peer.Server) {
+		s.Handle(to)
+		to.HandleInOrder(methodKeys, func(ctx context.Context, c *peer.Call) (any, []byte, error) {
+			list, err := decodeKeys(c.Bulk)
+			for _, k := range list {
+				if string(k.Bytes) == numbered(1) && !mended.Load() {
+					tried.Add(1)
+					time.Sleep(long)
+					return nil, nil, errors.Join(err, errUnreadable)
+				}
+			}
+			return s.keys(ctx, c)
+		})
+	})
+	var waits sync.WaitGroup
+	bad := session(t, p.m.o.Store)
+	waits.Go(func() {
+		if st := readKey(t, bad, 1); st != store.OK {
+			t.Errorf("when it can be read it is %s", st)
+		}
+	})
+	defer waits.Wait()
+	defer mended.Store(true)
+	await.True(t, "the key is asked for alone, again", func() bool { return tried.Load() > 2 })
+	ss, longest := session(t, p.m.o.Store), time.Duration(0)
+	for i := 2; i < 2+good; i++ {
+		time.Sleep(long / 4)
+		began := time.Now()
+		if st := readKey(t, ss, i); st != store.OK {
+			t.Errorf("key %d is %s", i, st)
+		}
+		longest = max(longest, time.Since(began))
+	}
+	if longest > long/2 {
+		t.Errorf("another one took %v", longest)
 	}
 }
 
