@@ -41,6 +41,9 @@ func (s *Snapshot) light(m Migration) error {
 			continue // It may be too large already: that is not for this one to wait for.
 		}
 		lasting, passing := s.recoveryBytes(id)
+		if lasting > mostStep && mine.cuts == 0 {
+			continue // So it is, and what cuts nothing is how it becomes smaller.
+		}
 		for _, g := range coming {
 			passing += g.of(id)
 		}

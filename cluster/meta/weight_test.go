@@ -153,6 +153,29 @@ func TestWhatIsCopiedAtTheSameTimeHasRoomInARecovery(t *testing.T) {
 	ok(t, w.dies(0))
 }
 
+// The map may be larger than that, as one of an earlier version. To move ranges back is how it becomes smaller.
+func TestAMapThatIsTooLargeCanBeMadeSmaller(t *testing.T) {
+	w := weigh(t, "a-node-with-quite-a-long-name-1", "a-node-with-quite-a-long-name-2", "a-node-with-quite-a-long-name-3")
+	odd := evenly(read(t, w.store).Map.Ranges(w.ids[0]), 8000)
+	_, _, err := w.store.change(t.Context(), nil, func(e *edit) error {
+		next, err := e.seen.Map.Apply(view.Move{Ranges: odd, From: w.ids[0], To: w.ids[1]})
+		ok(t, err)
+		return e.putMap(next)
+	})
+	ok(t, err)
+	if lasting, _ := read(t, w.store).recoveryBytes(w.ids[0]); lasting <= mostStep {
+		t.Fatalf("a recovery has %d bytes: the test is for one that is too large", lasting)
+	}
+	_, err = w.move(0, 2, read(t, w.store).Map.Ranges(w.ids[0])[:10])
+	ok(t, err)
+	_, err = w.move(1, 0, odd[4000:4100])
+	ok(t, err)
+	half := odd[5000]
+	half.Last = half.First + (half.Last-half.First)/2
+	_, err = w.move(1, 0, view.RangesOf(half))
+	wantError(t, err, "or ranges back to their neighbours' owners")
+}
+
 // Whatever begins, one migration after the other, whoever dies then is recovered.
 func TestWhateverHasBegunARecoveryHasRoom(t *testing.T) {
 	seeds := uint64(6)
