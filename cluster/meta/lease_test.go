@@ -229,6 +229,7 @@ func TestAStoppedProcessKnowsItsLeaseDeadBeforeItServes(t *testing.T) {
 	for alive := ""; alive != "true\n"; alive = c.line() {
 		c.ask()
 	}
+	await(t, cache, "the member", func(s *Snapshot) bool { return s.alive("n1") })
 	c.signal(syscall.SIGSTOP)
 	await(t, cache, "the end of the lease", func(s *Snapshot) bool { return !s.alive("n1") })
 	c.ask()
