@@ -457,7 +457,9 @@ func placeOf(p record.Ptr) record.Place {
 		key, t, _, _ := chunkBody(p.Value())
 		return chunkPlace(record.PlaceOf(t, key), p.Key())
 	case completionTable:
-		return completionPlace(p.Key())
+		if key := p.Key(); len(key) == completionKeyBytes { // Else it only seems to be one, as in the midst of a value.
+			return completionPlace(key)
+		}
 	}
 	return record.PlaceOf(p.Table(), p.Key())
 }

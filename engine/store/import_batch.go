@@ -103,6 +103,9 @@ func (w *ImportWorker) wants(p record.Ptr, known record.Place, it *importItem) b
 	default:
 		return false
 	}
+	if p.Table() == completionTable {
+		return false // Results of operations have a type of their own, and no tombstones.
+	}
 	t := w.lastTable.find(w.ss.tables, p.Table())
 	if t == nil {
 		w.lacks(p.Table(), p.Key())
