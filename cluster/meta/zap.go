@@ -2,7 +2,11 @@ package meta
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"syscall"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -12,7 +16,31 @@ import (
 // everyday life at Info, and at Warn of every attempt to reach a server that is away, many times a
 // second: both are details here. Who depends on etcd says so when it does not answer.
 func zapTo(log *slog.Logger) *zap.Logger {
-	return zap.New(slogCore{log.With("from", "etcd")})
+	return zap.New(slogCore{log.With("from", "etcd")}, zap.WithFatalHook(lastWords{}))
+}
+
+// lastWords ends the process when etcd's code cannot go on, as it does by itself, and says why where somebody looks: its log may be a file.
+type lastWords struct{}
+
+// OnWrite makes it a zapcore.CheckWriteHook.
+func (lastWords) OnWrite(e *zapcore.CheckedEntry, fields []zapcore.Field) {
+	fmt.Fprintln(os.Stderr, "ostro:", whyNot(e.Message, fields))
+	os.Exit(1)
+}
+
+func whyNot(message string, fields []zapcore.Field) string {
+	why := "the etcd in this process cannot go on: " + message
+	for _, f := range fields {
+		err, ok := f.Interface.(error)
+		if !ok {
+			continue
+		}
+		why += ": " + err.Error()
+		if errors.Is(err, syscall.ENOSPC) {
+			why += "; free space and start again: it goes on with what is there"
+		}
+	}
+	return why
 }
 
 type slogCore struct{ log *slog.Logger }

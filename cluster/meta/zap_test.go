@@ -2,11 +2,15 @@ package meta
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 func TestEtcdsWarningsAreDetailsInOurLog(t *testing.T) {
@@ -22,5 +26,22 @@ func TestEtcdsWarningsAreDetailsInOurLog(t *testing.T) {
 		!strings.Contains(lines[1], "level=DEBUG msg=three from=etcd who=me n=3") ||
 		!strings.Contains(lines[2], "level=WARN msg=four from=etcd") {
 		t.Fatal(out.String())
+	}
+}
+
+func TestAnEtcdThatCannotGoOnSaysWhyAndWhatToDo(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "db", Err: syscall.ENOSPC}
+	for want, fields := range map[string][]zapcore.Field{
+		"the etcd in this process cannot go on: failed to commit tx": {zap.Int("n", 1)},
+		"the etcd in this process cannot go on: failed to commit tx: it is broken": {
+			zap.Error(errors.New("it is broken")),
+		},
+		"the etcd in this process cannot go on: failed to commit tx: write db: no space left on device; free space and start again: it goes on with what is there": {
+			zap.String("dir", "d"), zap.Error(full),
+		},
+	} {
+		if got := whyNot("failed to commit tx", fields); got != want {
+			t.Errorf("it says %q, want %q", got, want)
+		}
 	}
 }

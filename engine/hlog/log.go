@@ -271,6 +271,9 @@ func (l *Log) finish() error {
 	var errs []error
 	if l.opts.Logged {
 		errs = append(errs, l.syncHeads())
+		if err := l.syncSides(); err != nil && l.opts.Replicator == nil {
+			errs = append(errs, err) // Else they are no part of the log yet, and safe elsewhere.
+		}
 	}
 	return errors.Join(append(errs, l.discardSpares())...)
 }

@@ -64,9 +64,8 @@ func (h *Head) putSeal(closed bool) {
 }
 
 // reached tells the last number that was drawn, and for each head how far its
-// seals go at that moment. It takes the closed segments, those of sides as well: the
-// caller syncs them.
-func (l *Log) reached(heads []*Head) (record.BatchID, []reach, []*Segment) {
+// seals go at that moment. It takes the closed segments: the caller syncs them.
+func (l *Log) reached(heads []*Head) (record.BatchID, []reach) {
 	all := make([]reach, len(heads))
 	l.order.mu.Lock()
 	defer l.order.mu.Unlock()
@@ -74,9 +73,25 @@ func (l *Log) reached(heads []*Head) (record.BatchID, []reach, []*Segment) {
 		all[i] = h.reach
 		h.reach.closed = nil
 	}
-	sides := l.order.sides
-	l.order.sides = nil
-	return l.order.last, all, sides
+	return l.order.last, all
+}
+
+// takeSides takes the closed segments of sides: the caller syncs them, or puts them back.
+func (o *order) takeSides() []*Segment {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	some := o.sides
+	o.sides = nil
+	return some
+}
+
+func (o *order) putBackSides(some []*Segment) {
+	if len(some) == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sides = append(some, o.sides...)
 }
 
 // Last is the batch that was sealed last.

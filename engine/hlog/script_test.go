@@ -115,7 +115,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) (string, error) {
 	case "pass":
 		s.pass()
 	case "sync":
-		return "", s.log.Sync()
+		return "", s.log.SyncAll()
 	case "read":
 		return s.read(t, d)
 	case "crash":

@@ -204,6 +204,9 @@ func (l *Log) Flush(s *Segment) error {
 	has, f, done := s.file != nil, s.frame, s.synced || s.gone
 	l.mu.Unlock()
 	if l.opts.Logged && !done {
+		if s.aside.Load() {
+			return l.SyncAll()
+		}
 		return l.syncHeads() // It counts only with all batches before its last.
 	}
 	if l.opts.Logged || has || f == nil {

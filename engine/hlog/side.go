@@ -111,7 +111,7 @@ func (s *Side) Close(ctx context.Context) error {
 	l.sides.count.Store(int32(len(l.sides.open)))
 	l.sides.mu.Unlock()
 	if l.opts.Logged && l.opts.Replicator == nil {
-		return l.syncHeads()
+		return l.SyncAll()
 	}
 	return l.awaitAdopted(ctx, s.left)
 }
@@ -120,7 +120,7 @@ func (s *Side) Close(ctx context.Context) error {
 func (s *Side) Flush(ctx context.Context) error {
 	s.head.Rotate()
 	if s.log.opts.Logged && s.log.opts.Replicator == nil {
-		return s.log.syncHeads()
+		return s.log.SyncAll()
 	}
 	return s.log.awaitAdopted(ctx, s.left)
 }

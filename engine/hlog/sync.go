@@ -12,14 +12,19 @@ import (
 func (l *Log) syncLoop() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
+	sides := true
 	for {
 		select {
 		case <-l.stop:
 			return
 		case <-l.syncAsk:
 		case <-tick.C:
+			sides = true
 		}
 		_ = l.syncHeads() // Err tells all who ask.
+		if sides {
+			sides = l.syncSides() == nil // On a full disk not as often as somebody asks.
+		}
 		l.wakeWaiters()
 	}
 }
@@ -40,12 +45,21 @@ func (l *Log) syncError() error {
 	return nil
 }
 
-// Sync makes all that is sealed durable, and returns when it is.
+// Sync makes all that is sealed durable, and returns when it is. Side segments are safe elsewhere: see SyncAll.
 func (l *Log) Sync() error {
 	if !l.opts.Logged {
 		return nil
 	}
 	return l.syncHeads()
+}
+
+// SyncAll is Sync of closed side segments, too. What keeps those from their files, as a full disk does, may pass: then it may be
+// called again.
+func (l *Log) SyncAll() error {
+	if !l.opts.Logged {
+		return nil
+	}
+	return errors.Join(l.syncHeads(), l.syncSides())
 }
 
 func (l *Log) syncHeads() error {
@@ -56,15 +70,10 @@ func (l *Log) syncHeads() error {
 	}
 	l.syncs.Add(1)
 	heads := l.allHeads()
-	last, reaches, sides := l.reached(heads)
-	err := errors.Join(l.syncReached(heads, reaches), each(sides, l.flushClosed))
+	last, reaches := l.reached(heads)
+	err := l.syncReached(heads, reaches)
 	if err == nil {
-		err = errors.Join(l.settled(heads, reaches), each(sides, l.cutClosed))
-	}
-	if err == nil && l.opts.Replicator == nil {
-		for _, s := range sides {
-			s.aside.Store(false)
-		}
+		err = l.settled(heads, reaches)
 	}
 	if err == nil {
 		// Last, for whoever sees it may remove the segments that were just cut.
@@ -75,6 +84,33 @@ func (l *Log) syncHeads() error {
 		l.opts.Logger.Error("sync failed: writes are refused until restart", "error", err)
 	}
 	return err
+}
+
+// syncSides gives closed side segments their files, and makes them safe from loss of power. No batch depends on them, and what could not be
+// written is in memory and safe elsewhere, as before. So one that fails ends nothing: it is tried again.
+func (l *Log) syncSides() error {
+	l.syncMu.Lock()
+	defer l.syncMu.Unlock()
+	if err := l.syncError(); err != nil {
+		return err
+	}
+	some := l.order.takeSides()
+	var left []*Segment
+	var errs []error
+	for _, s := range some {
+		err := l.flushClosed(s)
+		if err == nil {
+			err = l.cutClosed(s)
+		}
+		switch {
+		case err != nil:
+			left, errs = append(left, s), append(errs, err)
+		case l.opts.Replicator == nil:
+			s.aside.Store(false)
+		}
+	}
+	l.order.putBackSides(left)
+	return errors.Join(errs...)
 }
 
 func each(segs []*Segment, f func(*Segment) error) error {

@@ -557,3 +557,58 @@ func (h *haul) suffer(rng *rand.Rand, life int) (dev *device.Memory, next *hlogt
 	f, next = h.fates(false), h.copies.Next()
 	return h.dev.Crash(), next, f
 }
+
+// What waits for its file is in memory and safe elsewhere: so what a migration brings to a node whose disk is full refuses nobody's writes.
+func TestSideSegmentsWaitForADiskThatIsFullAndEndNothing(t *testing.T) {
+	for name, copied := range map[string]bool{"copied": true, "alone": false} {
+		t.Run(name, func(t *testing.T) {
+			const records = 500
+			dev := device.NewMemory()
+			o := store.Options{Device: dev, Durability: store.EverySec, SegmentBytes: 16 << 10, Heads: 1}
+			if copied {
+				o.Replicator = hlogtest.New(t, seedOf(t))
+			}
+			st, err := store.Open(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = st.Close() }()
+			ss := session(t, st)
+			put(t, ss, 0, "before", "yes", 0)
+
+			dev.SetCapacity(1)
+			b := bring(t, st)
+			b.fill(t, "s:", records)
+			b.ss.Close()
+			over, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := b.side.Close(over); !errors.Is(err, device.ErrFull) {
+				t.Errorf("a side whose segments have no files ends with %v", err)
+			}
+			put(t, ss, 0, "meanwhile", "yes", 0)
+			if _, err := st.Settle(t.Context()); err != nil {
+				t.Errorf("a write is not durable: %v", err)
+			}
+			if err := st.Checkpoint(t.Context()); !errors.Is(err, device.ErrFull) {
+				t.Errorf("an index is saved with %v", err)
+			}
+			if err := st.Health(); err != nil {
+				t.Errorf("the store says that it is broken: %v", err)
+			}
+			hasAll(t, "on a full disk", ss, "s:", records)
+
+			dev.SetCapacity(0)
+			if err := b.side.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			o.Replicator, o.Device = nil, dev.Crash()
+			again := session(t, open(t, o))
+			hasAll(t, "after a crash", again, "s:", records)
+			for _, key := range []string{"before", "meanwhile"} {
+				if got := get(t, again, 0, key); got != "yes" {
+					t.Errorf("%s is %q", key, got)
+				}
+			}
+		})
+	}
+}

@@ -62,7 +62,7 @@ type snapshotSegment struct {
 // writeSnapshot takes a snapshot of a logged store.
 func (st *Store) writeSnapshot(ctx context.Context) error {
 	base := st.log.Cut()
-	if err := st.log.Sync(); err != nil {
+	if err := st.log.SyncAll(); err != nil {
 		return err
 	}
 	w, err := st.newSnapshotWriter(base)
@@ -86,7 +86,7 @@ func (st *Store) writeSnapshot(ctx context.Context) error {
 	// A key that was seen in the tail is not in the snapshot, though the base may
 	// hold an older record of it. So the tail must not be lost once this counts.
 	st.log.SealAll()
-	if err := st.log.Sync(); err != nil {
+	if err := st.log.SyncAll(); err != nil {
 		return err
 	}
 	return w.commit()

@@ -10,7 +10,7 @@ import (
 // assault is what a blow does to nodes. When it returns they run, and hear each other.
 type assault func(g *game, victims []*harness.Node) error
 
-// assaults are those on processes, and severances those on networks.
+// assaults are those on processes, severances those on networks, and shortages those of disks.
 var (
 	assaults = map[string]assault{
 		"killed and replaced": func(g *game, victims []*harness.Node) error {
@@ -38,6 +38,11 @@ var (
 		},
 		"cut off for a while": func(g *game, victims []*harness.Node) error {
 			return g.cut(g.apart(victims), func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
+		},
+	}
+	shortages = map[string]assault{
+		"out of disk for a while": func(g *game, victims []*harness.Node) error {
+			return g.outOfDisk(victims, func() { g.hold(100*time.Millisecond, 3*time.Second) })
 		},
 	}
 )
@@ -100,6 +105,19 @@ func (g *game) stopped(victims []*harness.Node, meanwhile func() error) error {
 		n.Resume()
 	}
 	return err
+}
+
+// outOfDisk fills the disks of nodes while something happens.
+func (g *game) outOfDisk(victims []*harness.Node, meanwhile func()) (err error) {
+	for _, n := range victims {
+		remove, fails := fill(n)
+		if fails != nil {
+			return errors.Join(err, fails)
+		}
+		defer func() { err = errors.Join(err, remove()) }()
+	}
+	meanwhile()
+	return nil
 }
 
 func (g *game) allReplaced(victims []*harness.Node) error {

@@ -43,7 +43,7 @@ const (
 
 var blowSides = []string{theSource, theTarget, theBoth, theCoordinator, theEtcd}
 
-// blows are all that can be, in some order. Those of networks need machines.
+// blows are all that can be, in some order. Those of networks and disks need machines.
 func blows(rng *rand.Rand, machines bool) (all []blow) {
 	for _, step := range allSteps {
 		for _, side := range blowSides {
@@ -62,13 +62,13 @@ func waysToHit(side string, machines bool) (ways []string) {
 	if side == theEtcd {
 		ways = slices.Collect(maps.Keys(outages))
 	} else {
-		ways = slices.AppendSeq(slices.Collect(maps.Keys(assaults)), maps.Keys(severances))
+		ways = slices.AppendSeq(slices.AppendSeq(slices.Collect(maps.Keys(assaults)), maps.Keys(severances)), maps.Keys(shortages))
 	}
 	return slices.DeleteFunc(ways, func(how string) bool { return !machines && needsMachines(how) })
 }
 
-// needsMachines tells whether it is networks that are harmed.
-func needsMachines(how string) bool { return severances[how] != nil }
+// needsMachines tells whether it is networks or disks that are harmed.
+func needsMachines(how string) bool { return severances[how] != nil || shortages[how] != nil }
 
 // fault begins a migration, waits until it halts at the blow's step, and strikes. In half of the cases the migration may
 // go on, as far as it can, while the harm lasts.
@@ -103,11 +103,12 @@ func (b blow) prepare(g *game, source, target *harness.Node) (hit func() error, 
 		return func() error { return outages[b.how](g) }, nil
 	}
 	victims, err := g.victims(b.side, source, target)
-	act := assaults[b.how]
-	if needsMachines(b.how) {
-		act = severances[b.how]
+	for _, all := range []map[string]assault{assaults, severances, shortages} {
+		if act := all[b.how]; act != nil {
+			hit = func() error { return act(g, victims) }
+		}
 	}
-	return func() error { return act(g, victims) }, err
+	return hit, err
 }
 
 // victims are those whom a blow hits.

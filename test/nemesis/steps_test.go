@@ -39,15 +39,17 @@ func TestAMigrationThatIsHitAtANamedStepLosesNothing(t *testing.T) {
 	}
 }
 
-func TestAMigrationThatIsCutOffAtANamedStepLosesNothing(t *testing.T) {
+func TestAMigrationThatIsCutOffOrHasNoDiskAtANamedStepLosesNothing(t *testing.T) {
 	seed := seedOf(t)
 	if !isolated(t, seed) {
 		return
 	}
 	g := newStepGame(t, seed, harness.ClusterOptions{Binary: binary, Nodes: 4, Machines: true, DiskBytes: smallDiskBytes, Args: smallSegments})
-	all := slices.DeleteFunc(blows(g.rng, true), func(b blow) bool { return !needsMachines(b.how) })
-	for _, b := range all[:2] {
-		g.play(b.fault())
+	all := blows(g.rng, true)
+	for _, kind := range []map[string]assault{severances, severances, shortages} {
+		i := slices.IndexFunc(all, func(b blow) bool { return kind[b.how] != nil })
+		g.play(all[i].fault())
+		all = all[i+1:]
 	}
 }
 
