@@ -167,12 +167,14 @@ func damage(t *testing.T, st *store.Store, dir, key string) {
 		_, is := ss.Get(&k)
 		return is == store.Cold
 	})
+	whole, damaged := []byte(key), []byte(key)
+	damaged[7] ^= 1
 	segments, err := filepath.Glob(filepath.Join(dir, "segments", "*.seg"))
 	check(t, err)
 	for _, path := range segments {
 		b, err := os.ReadFile(path)
 		check(t, err)
-		at := bytes.Index(b, []byte(key[:6]))
+		at := max(bytes.Index(b, whole), bytes.Index(b, damaged))
 		if at < 0 {
 			continue
 		}
