@@ -76,18 +76,20 @@ func (p *Primary) attach() error {
 
 // resume brings the copies of a former life's segments up to date.
 func (p *Primary) resume(ctx context.Context) error {
-	for {
-		m := p.o.Members()
-		err := p.resumeOnce(ctx, m)
+	said := ""
+	for pause := firstPause / 32; ; pause = min(2*pause, firstPause) {
+		err := p.resumeOnce(ctx, p.o.Members())
 		if err == nil {
 			return nil
 		}
-		p.o.Log.Info("waiting for backups to have the log of the node's former life", "error", err)
+		if why := err.Error(); why != said {
+			p.o.Log.Info("waiting for backups to have the log of the node's former life", "error", why)
+			said = why
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("copy the log of a former life: %w", errors.Join(context.Cause(ctx), err))
-		case <-m.Changed:
-		case <-time.After(firstPause):
+		case <-time.After(pause): // Not the members' news: each try makes some.
 		}
 	}
 }

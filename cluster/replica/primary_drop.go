@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -56,6 +57,9 @@ func (p *Primary) spreadRoster(ctx context.Context, living []Member) error {
 	p.mu.Lock()
 	need := p.books.copies
 	p.mu.Unlock()
+	if err := p.addBackups(ctx, living, need); err != nil {
+		return err
+	}
 	stored, err := p.sendRoster(ctx, living)
 	if stored < need {
 		return errors.Join(fmt.Errorf("only %d of %d backups have stored the roster", stored, need), err)
@@ -90,4 +94,22 @@ func (p *Primary) sendRoster(ctx context.Context, living []Member) (int, error) 
 		p.storedRoster(&request.Roster)
 	}
 	return int(stored.Load()), errors.Join(errs...)
+}
+
+// addBackups sees that there are as many living backups as have to store a roster, if so many live: a log that has no segments may
+// have fewer, and no copy would bring more.
+func (p *Primary) addBackups(ctx context.Context, living []Member, need int) error {
+	isBackup := func(m Member) bool { return p.isBackup(m.ID) }
+	for _, m := range living {
+		if isBackup(m) && m.ID != p.o.Self {
+			need--
+		}
+	}
+	others := slices.DeleteFunc(append(p.usable(living), p.unheard(living)...), isBackup)
+	for _, m := range others[:min(max(need, 0), len(others))] {
+		if err := p.addBackup(ctx, m.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -97,6 +97,22 @@ func modes(t *testing.T, test func(t *testing.T, mode Mode)) {
 	}
 }
 
+// A process may die after the first of its backups was noted and before it had a segment.
+func TestALogWithoutSegmentsAndWithTooFewBackupsBegins(t *testing.T) {
+	c := newCluster(t, 3, 2, 64<<10)
+	if err := c.book.AddBackup(t.Context(), c.members.now().Living[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	w := newWriter(t, 64<<10)
+	c.primary(w, c.options(2))
+	h := w.head()
+	w.await(h.write(3, 100))
+	if version, copies, backups := c.book.state(); version > 10 || copies != 2 || len(backups) < 2 {
+		t.Errorf("the ledger has version %d, %d copies, and backups %v", version, copies, backups)
+	}
+	c.settled(w, 2)
+}
+
 func TestEveryBatchIsInAllCopiesWhenTheWatermarkHasPassedIt(t *testing.T) {
 	modes(t, func(t *testing.T, mode Mode) {
 		c := newCluster(t, 3, 2, testSegment)
