@@ -263,6 +263,27 @@ func TestANodeHasAsManyDatabasesAsItsCluster(t *testing.T) {
 	}
 }
 
+// One that had more was started since: of the others only those that were started again could take what it has.
+func TestNothingMovesToANodeThatHasFewerDatabasesUntilItIsStartedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	w.databases = 32
+	w.drop("n1")
+	w.start("n1")
+	w.await("copies", copied)
+	m := w.migrate("n3", "n2", half(w.cache.Snapshot(), "n3"), meta.MigrationOptions{})
+	w.await("why it does not begin", func(s *meta.Snapshot) bool {
+		return strings.Contains(s.Moves[m.ID].Waiting, "databases 0 to 31, and the process of n2 has 0 to 15: start it again")
+	})
+	w.drop("n2")
+	w.start("n2")
+	if m = w.ended(m.ID); m.Stage != meta.Done {
+		m = w.migrate("n3", "n2", half(w.cache.Snapshot(), "n3"), meta.MigrationOptions{}) // It ends with the process of its target.
+		w.done(m.ID)
+	}
+}
+
 // scrape reads a node's metrics.
 func (w *world) scrape(name string) string {
 	w.t.Helper()

@@ -316,7 +316,7 @@ func (m *move) queue(ctx context.Context) (stage, error) {
 		if !there || mig.Stage != meta.Wanted {
 			return there
 		}
-		err := s.Ready(mig)
+		err := m.may(s, mig)
 		if errors.Is(err, meta.ErrNotYet) {
 			m.waits(err.Error())
 			return false

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -75,7 +76,20 @@ func (m *move) transfer(ctx context.Context) (stage, error) {
 func (m *move) begins() error {
 	s := m.o.Cache.Snapshot()
 	if now := s.Migrations[m.id]; now.Stage == meta.Wanted {
-		return s.Ready(now)
+		return m.may(s, now)
+	}
+	return nil
+}
+
+// may says why the migration cannot begin at this node, or not yet. Of a database that this process has not got it could import nothing,
+// and clients would wait for that.
+func (m *move) may(s *meta.Snapshot, mig meta.Migration) error {
+	if err := s.Ready(mig); err != nil {
+		return err
+	}
+	if has, others := m.o.Store.Options().Databases, s.Settings.Databases; has < others {
+		return fmt.Errorf("%w: other nodes have databases 0 to %d, and the process of %s has 0 to %d: start it again, and it has them, too",
+			meta.ErrNotYet, others-1, m.o.Self, has-1)
 	}
 	return nil
 }
