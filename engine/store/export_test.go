@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/hlog"
 )
@@ -67,4 +69,11 @@ func (a *Arrival) Sides() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.allSides())
+}
+
+// TierImpatience sets how long a read waits for a tier where others have copies, for one test.
+func TierImpatience(t *testing.T, d time.Duration) {
+	was := tierImpatience
+	tierImpatience = d
+	t.Cleanup(func() { tierImpatience = was })
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
@@ -33,6 +34,8 @@ type tier struct {
 	man  device.Manifest
 	lost bool // another writer has replaced the manifest: hands off
 
+	silent atomic.Int64 // when a read last waited for an answer in vain, in nanoseconds since 1970
+
 	filelessMu sync.Mutex
 	fileless   []record.SegmentID // whose files were dropped; see tieredMeta
 
@@ -55,25 +58,60 @@ func (st *Store) openBlob(ctx context.Context) (err error) {
 	return err
 }
 
+// How long a read waits for the tier where nobody else has copies, and where others have; after one in vain these are asked
+// at once for a while. The clients and cleaners whose reads wait hold up others, of other nodes as well.
+const (
+	tierPatience  = time.Minute
+	tierLonger    = time.Second // for each MiB
+	tierAvoidance = 30 * time.Second
+)
+
+var tierImpatience = 3 * time.Second // tests change it
+
+var errTierSilent = errors.New("the blob tier does not answer")
+
 // readRemote reads from a segment that only the tier holds.
 func (st *Store) readRemote(id record.SegmentID, p []byte, off int64) (int, error) {
-	if st.tier.blob == nil {
+	t := &st.tier
+	if t.blob == nil {
 		return 0, errors.New("the segment is in the blob tier: set the blob URL that it was uploaded to")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	n, err := st.tier.blob.ReadAt(ctx, id, p, off)
-	if n == len(p) || st.opts.Elsewhere == nil {
-		return n, err
+	if st.opts.Elsewhere == nil {
+		return t.read(id, p, off, tierPatience)
 	}
+	n, err := 0, errTierSilent
+	if !t.avoided() {
+		if n, err = t.read(id, p, off, tierImpatience+tierLonger*time.Duration(len(p)>>20)); n == len(p) {
+			return n, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), tierPatience)
+	defer cancel()
 	whole, other := st.elsewhere(ctx, id)
 	if other != nil {
 		return n, errors.Join(err, other)
 	}
-	if off >= int64(len(whole)) {
-		return 0, io.EOF
+	if n = copy(p, whole[min(off, int64(len(whole))):]); n < len(p) {
+		return n, io.EOF
 	}
-	return copy(p, whole[off:]), nil
+	return n, nil
+}
+
+// read asks the tier, and remembers when it did not answer.
+func (t *tier) read(id record.SegmentID, p []byte, off int64, patience time.Duration) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	n, err := t.blob.ReadAt(ctx, id, p, off)
+	if n < len(p) && ctx.Err() != nil {
+		t.silent.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// avoided tells whether a read has waited for the tier in vain a little ago.
+func (t *tier) avoided() bool {
+	at := t.silent.Load()
+	return at != 0 && time.Since(time.Unix(0, at)) < tierAvoidance
 }
 
 // elsewhere gets a segment from those who keep copies of the log: they count, and the tier is only nearer. Who looks for
