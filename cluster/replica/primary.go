@@ -101,8 +101,10 @@ type PrimaryOptions struct {
 
 func (o PrimaryOptions) withDefaults() PrimaryOptions {
 	setDefault(&o.Mode, OneSided)
+	if o.Version == 0 { // Else the ledger was asked, and may say that there are none.
+		setDefault(&o.HadCopies, o.Copies)
+	}
 	setDefault(&o.Version, 1)
-	setDefault(&o.HadCopies, o.Copies)
 	setDefault(&o.OpenTimeout, 250*time.Millisecond)
 	setDefault(&o.CallTimeout, 2*time.Second)
 	setDefault(&o.CopyBytesPerSecond, 64<<20)

@@ -9,9 +9,14 @@ import (
 	"github.com/ostrodb/ostro/engine/hlog"
 )
 
-// rosterGap is how far roster numbers leap when a primary begins. Rosters that
-// too few backups stored to be found may have some of the numbers in between.
-const rosterGap = 1 << 20
+// Rosters are told apart by their numbers, which must be higher in each life than in all before: a recovery takes the highest
+// that any node has, and backups keep theirs. Backups that are asked may not have the newest one, so the replica version, which
+// every life raises in etcd, is in the upper half. Until that is done numbers leap, for rosters that too few backups stored to be
+// found may have some of those in between.
+const (
+	rosterGap  = 1 << 20
+	rosterLife = 32 // bits
+)
 
 // completionDepth is more than what is in flight at any moment.
 const completionDepth = 4096
@@ -100,7 +105,9 @@ func (p *Primary) resumeOnce(ctx context.Context, m Membership) error {
 		p.o.Log.Warn("a node did not say what it has of this log", "error", err)
 	}
 	p.mu.Lock()
-	p.books.number = max(p.books.number, found.Number+rosterGap)
+	if found.Number > p.books.number { // What is found from the second time on is mostly of this life.
+		p.books.number = found.Number + rosterGap
+	}
 	p.mu.Unlock()
 	if p.water.batch() < found.Safe {
 		p.water.begin(found.Safe) // What rosters say until all is copied.
@@ -120,8 +127,12 @@ func (p *Primary) resumeOnce(ctx context.Context, m Membership) error {
 	return p.outdate(ctx, m)
 }
 
-// outdate makes what was open in the former life stale: it is closed now, and copied.
+// outdate makes what was open in the former life stale: it is closed now, and copied. Segments that nothing was written to have no
+// copies, so no roster may have them any more before that: whoever recovers the log would look for them.
 func (p *Primary) outdate(ctx context.Context, m Membership) error {
+	if err := p.spreadRoster(ctx, m.Living); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	p.books.raising++
 	version := p.books.raising
@@ -129,6 +140,9 @@ func (p *Primary) outdate(ctx context.Context, m Membership) error {
 	if err := p.raiseLedger(ctx, version); err != nil {
 		return err
 	}
+	p.mu.Lock()
+	p.books.number = max(p.books.number, p.books.version<<rosterLife)
+	p.mu.Unlock()
 	return p.spreadRoster(ctx, m.Living)
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +30,7 @@ func (p *Primary) Drop(ctx context.Context, ids ...record.SegmentID) error {
 			return fmt.Errorf("drop %d segments from the log: %w", len(ids), errors.Join(context.Cause(ctx), err))
 		case <-m.Changed:
 		case <-news:
+			rest(ctx, leastPause)
 		case <-time.After(firstPause):
 		}
 	}
@@ -51,20 +51,22 @@ func (p *Primary) strike(ids []record.SegmentID) (streams []*stream) {
 	return streams
 }
 
-// spreadRoster sends a new roster to all backups that live. It is an error if fewer
-// store it than each segment has copies.
+// spreadRoster sends a new roster to all backups that live. If fewer store it than each segment has copies, others become backups, and
+// it is an error if there are not enough.
 func (p *Primary) spreadRoster(ctx context.Context, living []Member) error {
 	p.mu.Lock()
 	need := p.books.copies
 	p.mu.Unlock()
-	if err := p.addBackups(ctx, living, need); err != nil {
-		return err
+	for {
+		stored, err := p.sendRoster(ctx, living)
+		if stored >= need {
+			return nil
+		}
+		added, failed := p.addBackups(ctx, living, need-stored)
+		if added == 0 {
+			return errors.Join(fmt.Errorf("only %d of %d backups have stored the roster", stored, need), err, failed)
+		}
 	}
-	stored, err := p.sendRoster(ctx, living)
-	if stored < need {
-		return errors.Join(fmt.Errorf("only %d of %d backups have stored the roster", stored, need), err)
-	}
-	return nil
 }
 
 func (p *Primary) sendRoster(ctx context.Context, living []Member) (int, error) {
@@ -96,20 +98,21 @@ func (p *Primary) sendRoster(ctx context.Context, living []Member) (int, error) 
 	return int(stored.Load()), errors.Join(errs...)
 }
 
-// addBackups sees that there are as many living backups as have to store a roster, if so many live: a log that has no segments may
-// have fewer, and no copy would bring more.
-func (p *Primary) addBackups(ctx context.Context, living []Member, need int) error {
-	isBackup := func(m Member) bool { return p.isBackup(m.ID) }
-	for _, m := range living {
-		if isBackup(m) && m.ID != p.o.Self {
-			need--
+// addBackups makes some more of the living nodes backups, if there are any. A log without segments may have too few to store its roster,
+// or those that it has refuse, and no copy would bring others. More of them harm nothing: of what a roster or a segment was stored at
+// each recovery still asks one.
+func (p *Primary) addBackups(ctx context.Context, living []Member, some int) (added int, err error) {
+	for _, m := range append(p.usable(living), p.unheard(living)...) {
+		if added == some {
+			break
 		}
-	}
-	others := slices.DeleteFunc(append(p.usable(living), p.unheard(living)...), isBackup)
-	for _, m := range others[:min(max(need, 0), len(others))] {
+		if p.isBackup(m.ID) {
+			continue
+		}
 		if err := p.addBackup(ctx, m.ID); err != nil {
-			return err
+			return added, err
 		}
+		added++
 	}
-	return nil
+	return added, nil
 }

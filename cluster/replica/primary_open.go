@@ -41,6 +41,7 @@ func (p *Primary) Open(ctx context.Context, id record.SegmentID, memory []byte) 
 			return fmt.Errorf("open segment %d at enough backups: %w", id, errors.Join(context.Cause(ctx), err))
 		case <-m.Changed:
 		case <-news:
+			rest(ctx, leastPause) // It was woken above, and tells each time that it has looked.
 		case <-time.After(firstPause):
 		}
 	}
