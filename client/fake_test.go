@@ -11,6 +11,7 @@ import (
 
 	"github.com/ostrodb/ostro/client"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/wire"
 )
 
@@ -202,10 +203,12 @@ func (f *fake) dial(o client.Options) *client.Client {
 	if f.l != nil {
 		address = f.l.Addr().String()
 	}
-	c, err := client.Dial(context.Background(), "ostro://"+address, o)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	var c *client.Client
+	await.True(f.t, "a client is connected", func() bool { // A slow machine may take longer than a session's patience.
+		var err error
+		c, err = client.Dial(context.Background(), "ostro://"+address, o)
+		return err == nil
+	})
 	f.t.Cleanup(func() { _ = c.Close() })
 	for {
 		first := c.Get(context.Background(), 0, nil)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +17,10 @@ func (w *world) forget(dir string) {
 	w.t.Helper()
 	w.must(filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && strings.HasSuffix(path, ".seg") {
-			return os.Remove(path)
+			err = os.Remove(path)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // Its log has removed it.
 		}
 		return err
 	}))

@@ -457,7 +457,7 @@ func TestACoordinatorThatFindsMostNodesGoneWaitsForThem(t *testing.T) {
 	for _, end := range w.ends {
 		end()
 	}
-	w.await("no coordinator", func(s *meta.Snapshot) bool { return s.Coordinator == "" })
+	w.tasks.Wait()
 	for _, id := range before.Living() {
 		w.kill(id)
 	}

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 type withEtcd struct{ *testing.M }
 
 func (m withEtcd) Run() int {
+	roomTimeout = time.Minute // Machines are slow.
 	dir, err := os.MkdirTemp("", "ostro-meta-")
 	if err != nil {
 		panic(err)

@@ -56,6 +56,9 @@ func (s *Store) Join(ctx context.Context, n Node) (*Member, error) {
 	if before.Settings == (Settings{}) {
 		return nil, errors.New("the cluster has no settings yet: configure it before the first node joins")
 	}
+	if err := errors.Join(before.absent(n), before.hasLog(n)); err != nil {
+		return nil, err // Whoever waits asks again and again, and each lease costs etcd two steps.
+	}
 	lease, err := grant(ctx, &leases{Client: s.client}, before.Settings.Lease(), clock.SinceBoot)
 	if err != nil {
 		return nil, err
@@ -68,10 +71,18 @@ func (s *Store) Join(ctx context.Context, n Node) (*Member, error) {
 	return m, nil
 }
 
+// absent says who else has a node's name.
+func (s *Snapshot) absent(n Node) error {
+	if s.alive(n.ID) {
+		return fmt.Errorf("%s %w, at %s: choose another name, or wait for its lease to end", n.ID, ErrPresent, s.Nodes[n.ID].Address)
+	}
+	return nil
+}
+
 func (s *Store) enter(ctx context.Context, n Node, lease *Lease) (*Member, error) {
 	_, revision, err := s.change(ctx, nil, func(e *edit) error {
-		if e.seen.alive(n.ID) {
-			return fmt.Errorf("%s %w, at %s: choose another name, or wait for its lease to end", n.ID, ErrPresent, e.seen.Nodes[n.ID].Address)
+		if err := e.seen.absent(n); err != nil {
+			return err
 		}
 		for _, step := range []func(Node) error{e.claimLog, e.supersede, e.mourn, e.forgetServed} {
 			if err := step(n); err != nil {

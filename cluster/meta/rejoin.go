@@ -20,13 +20,23 @@ func (e *edit) supersede(n Node) error {
 	if !known || !logged || before.Log == n.Log || former.Retired {
 		return nil
 	}
-	if slices.Contains(e.seen.Dead(), n.ID) {
-		return fmt.Errorf("%s %w %016x: it joins with an empty one as soon as others have taken over what was in it, from its copies; `ostro cluster status` tells how far they are",
-			n.ID, ErrLogGone, uint64(before.Log))
+	if err := e.seen.hasLog(n); err != nil {
+		return err
 	}
 	e.need(keyMap)
 	former.Retired = true
 	return e.put(keyLog(before.Log), former)
+}
+
+// hasLog says that a node joins without the log that has what it owns.
+func (s *Snapshot) hasLog(n Node) error {
+	before, known := s.Nodes[n.ID]
+	former, logged := s.Logs[before.Log]
+	if !known || !logged || before.Log == n.Log || former.Retired || !slices.Contains(s.Dead(), n.ID) {
+		return nil
+	}
+	return fmt.Errorf("%s %w %016x: it joins with an empty one as soon as others have taken over what was in it, from its copies; `ostro cluster status` tells how far they are",
+		n.ID, ErrLogGone, uint64(before.Log))
 }
 
 // mourn puts a ghost in the place of all replicas that a node had before it lost them: one that never answers. A recovery that

@@ -17,12 +17,11 @@ import (
 // etcd takes nothing more, leases neither, once the file of a member has reached its quota. So whoever brings much leaves
 // half of it to others, and has etcd forget the past, whose room is used again.
 
-const (
-	// usualQuota is of an etcd that does not tell: those before 3.6 do not.
-	usualQuota = 2 << 30
-	// roomTimeout is how long a member may take to tell how full it is.
-	roomTimeout = time.Second
-)
+// usualQuota is of an etcd that does not tell: those before 3.6 do not.
+const usualQuota = 2 << 30
+
+// roomTimeout is how long a member may take to tell how full it is. Tests change it.
+var roomTimeout = time.Second
 
 // CrampedError says that etcd has no room for what can wait.
 type CrampedError struct {

@@ -77,6 +77,8 @@ func TestAMigrationThatCannotBeginAnyMoreIsGivenUpWithTheReason(t *testing.T) {
 	m.o.Cache, m.o.Member = cache, func() (*meta.Member, error) { return target, nil }
 	m.enter(yielding) // It could begin a moment ago.
 	check(t, term.MarkDraining(t.Context(), "target", true))
+	_, err = cache.Wait(t.Context(), func(s *meta.Snapshot) bool { return s.Draining("target") })
+	check(t, err)
 	for m.at != over && asked.Load() < 5 {
 		m.once(t.Context())
 	}

@@ -104,7 +104,7 @@ func (s *scene) flushed(to view.NodeID) {
 }
 
 func TestFlushesWaitForHeirsWhileThereAreBuffers(t *testing.T) {
-	s := newScene(t, 1, func(o *replica.BackupOptions) { o.Buffers = 4 })
+	s := newScene(t, 1, func(o *replica.BackupOptions) { o.Buffers, o.Ready = 4, 4 }) // Who flushes makes none.
 	b, l := s.hosts["b1"].Backup, s.connect("b1", logID)
 	closeNext := func(id record.SegmentID) {
 		x := closedText(logID, id, record.BatchID(10*id))

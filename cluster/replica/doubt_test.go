@@ -180,7 +180,9 @@ func TestTheLedgerHearsAgainOfCopiesThatItMayNotKnow(t *testing.T) {
 func TestANodeThatMayBeExcludedIsNotedBeforeItGetsACopy(t *testing.T) {
 	c := newCluster(t, 4, 2, testSegment)
 	w := newWriter(t, testSegment)
-	p := c.primary(w, c.options(2))
+	o := c.options(2)
+	o.OpenTimeout = 10 * time.Second
+	p := c.primary(w, o)
 	w.await(w.head().write(1, 10))
 	var once atomic.Bool
 	c.book.answers(func(call string) error {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/hlog"
@@ -39,7 +40,7 @@ func sharing(t *testing.T, change func(*PutRequest)) (*cluster, *writer, *putWat
 	w := newWriter(t, testSegment)
 	o := c.options(2)
 	calls := &putWatcher{Caller: o.Peers, change: change}
-	o.Peers, o.SharedMemory = calls, true
+	o.Peers, o.SharedMemory, o.HealthEvery = calls, true, time.Hour // A survey that is overtaken by a put has it made once more.
 	c.primary(w, o)
 	return c, w, calls
 }

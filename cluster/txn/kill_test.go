@@ -213,17 +213,17 @@ func (w *town) strike(c *process) {
 	}
 	switch w.IntN(4) {
 	case 0:
-		c.kill()
+		c.shoot()
 	case 1:
 		w.killReplica(w.IntN(3))
 	case 2:
-		c.kill()
+		c.shoot()
 		w.killReplica(w.IntN(3))
 		w.killReplica(w.IntN(3))
 	case 3: // Everything.
-		w.nic.kill()
+		w.nic.shoot()
 		w.nic = nil
-		c.kill()
+		c.shoot()
 		for i := range w.replicas {
 			w.killReplica(i)
 		}

@@ -211,6 +211,9 @@ func spawn(t testing.TB, folder, role string) *process {
 	return p
 }
 
+// shoot kills the process and waits for nothing: to wait closes the pipe, and what the process has said may still be heard.
+func (p *process) shoot() { _ = p.cmd.Process.Kill() }
+
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()

@@ -580,11 +580,11 @@ func TestSideSegmentsWaitForADiskThatIsFullAndEndNothing(t *testing.T) {
 			b := bring(t, st)
 			b.fill(t, "s:", records)
 			b.ss.Close()
-			over, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			if err := b.side.Close(over); !errors.Is(err, device.ErrFull) {
-				t.Errorf("a side whose segments have no files ends with %v", err)
-			}
+			await.True(t, "it is told that segments have no files", func() bool {
+				over, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				return errors.Is(b.side.Close(over), device.ErrFull)
+			})
 			put(t, ss, 0, "meanwhile", "yes", 0)
 			if _, err := st.Settle(t.Context()); err != nil {
 				t.Errorf("a write is not durable: %v", err)

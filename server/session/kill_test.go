@@ -127,7 +127,7 @@ func TestAConnectionMayDieAtEveryBorderOfAFrame(t *testing.T) {
 	_, addr := serve(t, openStore(t, store.Options{}), session.Options{})
 	// The second connection is the session; the first has only asked for the map.
 	var noted *cutConn
-	c, err := client.Dial(t.Context(), "ostro://"+addr, client.Options{Dial: dialer(func(n int, c *cutConn) {
+	c, err := client.Dial(t.Context(), "ostro://"+addr, client.Options{SessionTimeout: time.Minute, Dial: dialer(func(n int, c *cutConn) {
 		if n == 2 {
 			noted, c.note = c, true
 		}
@@ -142,7 +142,7 @@ func TestAConnectionMayDieAtEveryBorderOfAFrame(t *testing.T) {
 	cut := func(name string, dies bool, plan func(c *cutConn)) {
 		t.Run(name, func(t *testing.T) {
 			var connections atomic.Int64
-			c, err := client.Dial(t.Context(), "ostro://"+addr, client.Options{Dial: dialer(func(n int, c *cutConn) {
+			c, err := client.Dial(t.Context(), "ostro://"+addr, client.Options{SessionTimeout: time.Minute, Dial: dialer(func(n int, c *cutConn) {
 				if n == 2 {
 					plan(c)
 				}

@@ -204,7 +204,7 @@ func (g *game) reached(step migrate.Step, id uint64) error {
 			return nil // Its end may be seen before it can halt.
 		}
 		if err == nil {
-			if m := s.Migrations[id]; m.Stage == meta.Failed && strings.HasSuffix(m.Why, "is not alive") {
+			if m := s.Migrations[id]; m.Stage.Ended() && (strings.HasSuffix(m.Why, "is not alive") || strings.Contains(m.Why, " died")) {
 				ended = fmt.Errorf("migration %d does not come to %s: %w: %s", id, step, errLeaseEnded, m.Why)
 				return nil
 			}
