@@ -25,6 +25,7 @@ func (l *copies) adopt(r Roster) error {
 	if r.Number <= l.saved.Roster.Number {
 		return nil
 	}
+	r.Safe = max(r.Safe, l.saved.Roster.Safe) // Who begins may not have heard of it.
 	saved := l.saved
 	saved.Roster = r
 	if err := l.save(saved); err != nil {

@@ -3,8 +3,10 @@ package replica
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,6 +129,117 @@ func TestALifeThatHeardOfNoRosterOpensSegments(t *testing.T) {
 	c.settled(w, 2)
 }
 
+// The first segment of the log was cleaned, and the next life dies before it opens one.
+func TestALifeThatHeardOfNoRosterForgetsNothing(t *testing.T) {
+	c := newCluster(t, 3, 2, testSegment)
+	w := newWriter(t, testSegment)
+	h := c.live(w)
+	for range 2 {
+		w.die(h)
+		h = c.live(w)
+	}
+	for len(w.closed) < 4 {
+		w.await(h.write(10, 1000))
+	}
+	c.settled(w, 2)
+	first := slices.Min(slices.Collect(maps.Keys(w.closed)))
+	if err := w.p.Drop(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	delete(w.closed, first)
+	acknowledged := w.p.Watermark()
+	w.die(h)
+	c.caller.intercept(func(_ view.NodeID, method string) error {
+		if method == MethodSurvey {
+			return errors.New("it does not answer in time")
+		}
+		return nil
+	})
+	if err := c.begin(w, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if _, cut := c.recover("n1", "n2", "n3"); cut < acknowledged {
+		t.Errorf("a recovery finds %d batches of %d that were acknowledged", cut, acknowledged)
+	}
+}
+
+// n1 has a roster with many segments of a log that then had none and no backups, and that it takes part in again.
+func TestALifeWithoutAnythingHasHigherRostersAsWell(t *testing.T) {
+	c := newCluster(t, 1, 1, testSegment)
+	w := newWriter(t, testSegment)
+	o := c.options(1)
+	o.Mode = RPC
+	c.primary(w, o)
+	for range 20 {
+		w.prepare()
+	}
+	n1 := c.nodes["n1"].member
+	c.members.mu.Lock()
+	delete(c.members.known, "n1")
+	c.members.mu.Unlock()
+	c.members.leave("n1")
+	await.True(t, "it is alone", func() bool {
+		_, copies, backups := c.book.state()
+		return copies == 0 && len(backups) == 0
+	})
+	if err := w.p.Close(); err != nil {
+		t.Log(err)
+	}
+	c.primary(w, o.after(c))
+	c.members.join(n1)
+	h := w.head()
+	w.await(h.write(1, 100))
+	c.settled(w, 1)
+	await.True(t, "n1 takes copies again", func() bool {
+		_, copies, _ := c.book.state()
+		return copies == 1
+	})
+	w.await(h.write(1, 100))
+	if _, cut := c.recover("n1"); cut < w.p.Watermark() {
+		t.Errorf("a recovery finds %d batches of %d that were acknowledged", cut, w.p.Watermark())
+	}
+}
+
+// after is what the next life of the primary is told.
+func (o PrimaryOptions) after(c *cluster) PrimaryOptions {
+	o.Version, o.HadCopies, o.Backups = c.book.state()
+	return o
+}
+
+func TestADropAndADeathDoNotChaseEachOther(t *testing.T) {
+	c := newCluster(t, 2, 2, testSegment)
+	w := newWriter(t, testSegment)
+	h := c.live(w)
+	for n := len(w.closed); len(w.closed) < n+2; {
+		w.await(h.write(10, 1000))
+	}
+	c.settled(w, 2)
+	var once sync.Once
+	c.caller.intercept(func(to view.NodeID, method string) error {
+		if to != "n2" {
+			return nil
+		}
+		if method == MethodRoster {
+			once.Do(func() { c.members.leave("n2") })
+			await.Comes(func() bool {
+				_, _, backups := c.book.state()
+				return !slices.Contains(backups, "n2")
+			})
+		}
+		return errors.New("out of reach")
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := w.p.Drop(ctx, 1); err != nil {
+		t.Error(err)
+	}
+	c.book.mu.Lock()
+	defer c.book.mu.Unlock()
+	if n := len(slices.DeleteFunc(slices.Clone(c.book.story), func(s string) bool { return !strings.HasSuffix(s, " n2") })); n > 8 {
+		t.Errorf("etcd was told %d times of a node that is gone", n)
+	}
+}
+
 // A node that was alone notes that there are no copies, which is not the same as not to have been told.
 func TestCopiesAreNotedOnlyWhenTheyAreMade(t *testing.T) {
 	c := newCluster(t, 2, 2, testSegment)
@@ -177,6 +290,30 @@ func TestALogWhosePrimaryDiesWhileItBeginsCanBeRecovered(t *testing.T) {
 		t.Errorf("the replica version was %d and is %d", before, after)
 	}
 	c.recover("n1", "n2", "n3")
+
+	c.caller.intercept(func(_ view.NodeID, method string) error {
+		if now, _, _ := c.book.state(); method == MethodRoster && now > before || method == MethodSurvey {
+			return errors.New("it hears of no roster, and is killed when it has raised the version")
+		}
+		return nil
+	})
+	if err := c.begin(w, 500*time.Millisecond); err == nil {
+		t.Fatal("it begins though nobody stores its roster")
+	}
+	c.recover("n1", "n2", "n3")
+}
+
+func TestANodeThatHadNoCopiesWaitsForOthersThatThereAre(t *testing.T) {
+	c := newCluster(t, 2, 2, testSegment)
+	c.book.copies = 0
+	w := newWriter(t, testSegment)
+	h := w.alone()
+	h.write(10, 1000)
+	h.close()
+	c.members.none()
+	if err := c.begin(w, 200*time.Millisecond); err == nil || !strings.Contains(err.Error(), "no other node lives to keep a copy: 2 are known") {
+		t.Errorf("it begins alone: %v", err)
+	}
 }
 
 func TestAnotherBackupStoresTheRosterThatOneRefuses(t *testing.T) {

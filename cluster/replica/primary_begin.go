@@ -11,11 +11,13 @@ import (
 
 // Rosters are told apart by their numbers, which must be higher in each life than in all before: a recovery takes the highest
 // that any node has, and backups keep theirs. Backups that are asked may not have the newest one, so the replica version, which
-// every life raises in etcd, is in the upper half. Until that is done numbers leap, for rosters that too few backups stored to be
-// found may have some of those in between.
+// every life raises in etcd, is in the upper half. What a life says before that, once all has its copies, has the version of the
+// life before, and the upper half of its numbers. Before even that numbers leap: of those that were found some that are higher
+// may be at others.
 const (
 	rosterGap  = 1 << 20
 	rosterLife = 32 // bits
+	rosterHeir = 1 << (rosterLife - 1)
 )
 
 // completionDepth is more than what is in flight at any moment.
@@ -41,7 +43,7 @@ func (p *Primary) Begin(ctx context.Context, s hlog.Source) error {
 		p.books.closed[g.ID] = &closedSegment{id: g.ID, Closing: Closing{End: g.End, Batch: g.Batch}}
 	}
 	p.mu.Unlock()
-	former := len(s.Segments) > 0 || len(p.o.Backups) > 0
+	former := len(s.Segments) > 0 || len(p.o.Backups) > 0 || p.o.Version > 1
 	p.water.begin(0)
 	if former {
 		if err := p.resume(ctx); err != nil {
@@ -130,6 +132,8 @@ func (p *Primary) resumeOnce(ctx context.Context, m Membership) error {
 // outdate makes what was open in the former life stale: it is closed now, and copied. Segments that nothing was written to have no
 // copies, so no roster may have them any more before that: whoever recovers the log would look for them.
 func (p *Primary) outdate(ctx context.Context, m Membership) error {
+	p.water.begin(p.source.Last) // All is in every copy.
+	p.leap(rosterHeir)
 	if err := p.spreadRoster(ctx, m.Living); err != nil {
 		return err
 	}
@@ -140,10 +144,15 @@ func (p *Primary) outdate(ctx context.Context, m Membership) error {
 	if err := p.raiseLedger(ctx, version); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	p.books.number = max(p.books.number, p.books.version<<rosterLife)
-	p.mu.Unlock()
+	p.leap(0)
 	return p.spreadRoster(ctx, m.Living)
+}
+
+// leap has rosters numbered from somewhere in the range of the replica version on.
+func (p *Primary) leap(from uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.books.number = max(p.books.number, p.books.version<<rosterLife|from)
 }
 
 var _ hlog.Replicator = (*Primary)(nil)

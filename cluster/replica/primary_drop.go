@@ -54,11 +54,11 @@ func (p *Primary) strike(ids []record.SegmentID) (streams []*stream) {
 // spreadRoster sends a new roster to all backups that live. If fewer store it than each segment has copies, others become backups, and
 // it is an error if there are not enough.
 func (p *Primary) spreadRoster(ctx context.Context, living []Member) error {
-	p.mu.Lock()
-	need := p.books.copies
-	p.mu.Unlock()
 	for {
 		stored, err := p.sendRoster(ctx, living)
+		p.mu.Lock()
+		need := p.books.copies
+		p.mu.Unlock()
 		if stored >= need {
 			return nil
 		}
@@ -106,8 +106,8 @@ func (p *Primary) addBackups(ctx context.Context, living []Member, some int) (ad
 		if added == some {
 			break
 		}
-		if p.isBackup(m.ID) {
-			continue
+		if p.isBackup(m.ID) || !has(p.o.Members().Living, m.ID) {
+			continue // One that has gone would be excluded again.
 		}
 		if err := p.addBackup(ctx, m.ID); err != nil {
 			return added, err

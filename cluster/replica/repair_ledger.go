@@ -32,10 +32,10 @@ func (p *Primary) degrade(ctx context.Context, m Membership) error {
 	p.mu.Unlock()
 	target := min(p.o.Copies, usable)
 	switch {
-	case target >= copies:
-		return nil
 	case target == 0 && m.Known > 1:
 		return fmt.Errorf("no other node lives to keep a copy: %d are known", m.Known-1)
+	case target >= copies:
+		return nil
 	}
 	if err := p.setCopies(ctx, target); err != nil {
 		return err
