@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,10 +19,12 @@ import (
 
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/view"
+	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/fabric/nic"
 	"github.com/ostrodb/ostro/fabric/shm"
 	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/internal/background"
+	"github.com/ostrodb/ostro/server"
 )
 
 // long leaves tests of what others cover, too, to those who have the time.
@@ -128,6 +131,72 @@ func TestAClusterThatWasKilledWholeComesBackWithEverything(t *testing.T) {
 	w.check(c, 0, 3000)
 	w.write(c, 3000, 3500)
 	w.check(c, 0, 3500)
+}
+
+// A process with an empty directory runs before it joins, and others may ask it. What it does not have is no news: those who have it may
+// only be slow.
+func TestANodeWithAnEmptyDiskDoesNotAnswerForWhatItHad(t *testing.T) {
+	long(t)
+	w := newWorld(t)
+	w.start("n1", "n2", "n3")
+	w.await("copies", copied)
+	w.write(w.client("n1", "n2", "n3"), 0, 2000)
+	w.drop("n1", "n2", "n3")
+	w.must(os.RemoveAll(filepath.Join(w.dir, "n2")))
+	lost := w.cache.Snapshot().Nodes["n1"].Log
+	var all sync.WaitGroup
+	started := make([]*server.Node, 2)
+	for i, name := range []string{"n2", "n4"} {
+		c := w.config(name)
+		all.Go(func() {
+			var err error
+			if started[i], err = server.Start(c, server.WithLogger(w.log.With("node", name))); err != nil {
+				t.Error(name, err)
+			}
+		})
+	}
+	w.await("the new node would recover the others", func(s *meta.Snapshot) bool {
+		waits := false
+		for _, p := range s.Progress[lost] {
+			waits = waits || strings.Contains(p.Stage, "waits for one of")
+		}
+		return waits || s.Logs[lost].Retired
+	})
+	w.start("n1", "n3")
+	all.Wait()
+	w.nodes["n2"], w.nodes["n4"] = started[0], started[1]
+	w.await("all is served", func(s *meta.Snapshot) bool { return settled(s) && len(s.Alive) == 4 })
+	w.check(w.client("n1", "n3"), 0, 2000)
+}
+
+func TestWhatNobodyCanHaveIsNotWaitedFor(t *testing.T) {
+	const log = 7
+	ghost := view.NodeID("b~1")
+	for _, c := range []struct {
+		what            string
+		backups, silent []view.NodeID
+		lost            bool // an operator gave c up
+		want            bool
+	}{
+		{"all have answered", []view.NodeID{"b", "c"}, nil, false, true},
+		{"one has lost its disk, and all have answered", []view.NodeID{"b", "c", ghost}, nil, false, true},
+		{"one is only down", []view.NodeID{"b", "c"}, []view.NodeID{"c"}, false, false},
+		{"one has lost its disk, and one is only down", []view.NodeID{"b", "c", ghost}, []view.NodeID{"c"}, false, false},
+		{"one was given up", []view.NodeID{"b", "c"}, []view.NodeID{"c"}, true, true},
+		{"two have lost their disks", []view.NodeID{"b", "c", ghost, "c~1"}, nil, false, false},
+	} {
+		s := &meta.Snapshot{
+			Nodes: map[view.NodeID]meta.Node{"a": {ID: "a", Log: log}, "b": {ID: "b"}, "c": {ID: "c"}},
+			Logs:  map[record.LogID]meta.Log{log: {ID: log, Node: "a", Copies: 2, Backups: c.backups}},
+		}
+		if c.lost {
+			s.Marks = map[view.NodeID]meta.Marks{"c": {Lost: true}}
+		}
+		answered := func(n view.NodeID) bool { return !meta.IsGhost(n) && !slices.Contains(c.silent, n) }
+		if got := server.NobodyElse(s, s.Logs[log], answered); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
 }
 
 func TestANodeWhoseLeaseWasDroppedServesAgainOrBeginsAnew(t *testing.T) {

@@ -73,7 +73,7 @@ func (l *life) surveySelf(ctx context.Context) (*replica.Findings, error) {
 	for {
 		s := l.cache.Snapshot()
 		found := l.survey(ctx, l.id.Log, others(s, l.id.Node, l.id.Log), false, surveyWithin)
-		waitFor, ok := enough(s, l.id.Log, found.Answered)
+		waitFor, ok := enough(s, l.id.Log, s.Heard(found.Answered))
 		if ok {
 			return found, nil
 		}

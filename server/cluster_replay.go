@@ -111,8 +111,8 @@ func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Re
 		case f.Covers(plan.Roster, plan.Cut, plan.Without):
 			return f, nil
 		case recovery.Return != 0: // Its node lives, and makes anew what is missing.
-		case f.Covers(plan.Roster, 0, plan.Without) && nobodyElse(s, log, f.Answered):
-			r.log.Error("the end of a dead node's log was only at nodes that an operator gave up: the log is replayed without it", "node", recovery.Node)
+		case f.Covers(0, 0, plan.Without) && nobodyElse(s, log, s.Heard(f.Answered)):
+			r.log.Error("the end of a dead node's log was only at nodes that have lost it, or that an operator gave up: the log is replayed without it", "node", recovery.Node)
 			return f, nil
 		}
 	}
@@ -120,10 +120,12 @@ func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Re
 	return nil, fmt.Errorf("replay the log of %s: %w", recovery.Node, errNotWhole)
 }
 
-// nobodyElse tells whether nobody is left who could have more of a log: all its backups
-// have answered or were given up, and one of them was, or the node itself.
+// nobodyElse tells whether nobody is left who could have more of a log: all its backups have answered, have lost what they had, or were
+// given up. If an operator gave up none, nor the node itself, so many must have answered that nothing of what is not there was acknowledged:
+// the plan counts on a roster and on batches that perhaps one backup had, and it has lost its disk since.
 func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool) bool {
-	given := s.Lost(log.Node)
+	_, whole := s.Recoverable(log.ID, answered)
+	given := s.Lost(log.Node) || whole
 	for _, b := range log.Backups {
 		switch _, known := s.Nodes[b]; {
 		case answered(b), meta.IsGhost(b): // Nobody has given up the latter.

@@ -40,8 +40,8 @@ type Surveyor interface {
 
 // Findings are the answers to a survey.
 type Findings interface {
-	// Answered tells whether a node has.
-	Answered(n view.NodeID) bool
+	// Answered tells whether a node has that keeps its replicas in this directory.
+	Answered(n view.NodeID, directory uint64) bool
 	// Lacking are segments of the log of which nobody who answered has a copy.
 	Lacking() []record.SegmentID
 	// Plan is what heirs replay; an error if the log is not whole.

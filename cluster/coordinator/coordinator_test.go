@@ -235,9 +235,9 @@ type findings struct {
 	plan     *meta.Plan
 }
 
-func (f findings) Answered(n view.NodeID) bool { return f.answered[n] }
-func (f findings) Lacking() []record.SegmentID { return f.lacking }
-func (f findings) Bytes() int64                { return 1 }
+func (f findings) Answered(n view.NodeID, _ uint64) bool { return f.answered[n] }
+func (f findings) Lacking() []record.SegmentID           { return f.lacking }
+func (f findings) Bytes() int64                          { return 1 }
 func (f findings) Plan() (meta.Plan, error) {
 	if f.plan == nil {
 		return meta.Plan{}, errors.New("planned without a fence")

@@ -75,7 +75,7 @@ func (c *coordinator) death(ctx context.Context, s *meta.Snapshot, n view.NodeID
 		return c.tell(ctx, log, fmt.Sprintf("%s is dead and there is no node that could take its keys: start one, or `ostro cluster add` one that is draining", n))
 	}
 	found := c.ask(ctx, s, log, false)
-	if waitFor, ok := s.Recoverable(log, found.Answered); !ok {
+	if waitFor, ok := s.Recoverable(log, s.Heard(found.Answered)); !ok {
 		c.again = true
 		return c.tell(ctx, log, fmt.Sprintf("%s is dead and its recovery waits for one of %s: start them, or say `ostro cluster remove NODE --lost` of those that never come back", n, names(waitFor)))
 	}
@@ -112,7 +112,7 @@ func (c *coordinator) ask(ctx context.Context, s *meta.Snapshot, log record.LogI
 	owner := s.Logs[log].Node
 	nodes := slices.DeleteFunc(s.Living(), func(n view.NodeID) bool { return n == owner && s.Nodes[n].Log == log })
 	found := c.Survey.Survey(ctx, log, nodes, fence)
-	if _, enough := s.Recoverable(log, found.Answered); enough {
+	if _, enough := s.Recoverable(log, s.Heard(found.Answered)); enough {
 		return found
 	}
 	for _, b := range s.Logs[log].Backups {

@@ -25,7 +25,7 @@ func (c *coordinator) recoveries(ctx context.Context, s *meta.Snapshot) error {
 // plan closes the log to its primary and says which part of it counts.
 func (c *coordinator) plan(ctx context.Context, s *meta.Snapshot, r meta.Recovery) error {
 	found := c.ask(ctx, s, r.Log, true)
-	if waitFor, ok := s.Recoverable(r.Log, found.Answered); !ok {
+	if waitFor, ok := s.Recoverable(r.Log, s.Heard(found.Answered)); !ok {
 		c.again = true
 		return c.tell(ctx, r.Log, fmt.Sprintf("fencing waits for one of %s: start them, or say `ostro cluster remove NODE --lost` of those that never come back", names(waitFor)))
 	}

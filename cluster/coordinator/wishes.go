@@ -116,11 +116,10 @@ func holders(s *meta.Snapshot, n view.NodeID) (nodes []view.NodeID) {
 	return nodes
 }
 
-// inUse tells whether a log may have something that is served. One whose node is dead and owns
-// nothing has not: who waited for that one to make its copies elsewhere would wait for ever.
+// inUse tells whether a log may have something that is served, or that a migration needs. One whose node is dead otherwise
+// has not: who waited for that one to make its copies elsewhere would wait for ever.
 func inUse(s *meta.Snapshot, l meta.Log) bool {
-	owns := len(s.Map.Ranges(l.Node)) > 0
-	return !l.Retired && s.Nodes[l.Node].Log == l.ID && (owns || s.IsAlive(l.Node))
+	return !l.Retired && s.Nodes[l.Node].Log == l.ID && (s.IsAlive(l.Node) || slices.Contains(s.Dead(), l.Node))
 }
 
 // remove forgets a node that is dead and has nothing that anybody needs. One that is lost

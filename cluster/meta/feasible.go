@@ -5,6 +5,12 @@ import (
 	"github.com/ostrodb/ostro/engine/record"
 )
 
+// Heard tells who has answered with the replicas that it has had since it joined. The snapshot that is asked is the one that says what
+// follows: if it has another directory of a node, it has a ghost in the place of the former, too.
+func (s *Snapshot) Heard(answered func(n view.NodeID, directory uint64) bool) func(view.NodeID) bool {
+	return func(n view.NodeID) bool { return answered(n, s.Nodes[n].Replicas) }
+}
+
 // Recoverable tells whether a log can be recovered, given which backups have answered,
 // and if not, whom to wait for: the node itself, or backups.
 //

@@ -125,10 +125,11 @@ func (f *Findings) add(n view.NodeID, a SurveyAnswer, bulk []byte) error {
 	return nil
 }
 
-// Answered tells whether a node has.
-func (f *Findings) Answered(n view.NodeID) bool {
-	_, ok := f.Answers[n]
-	return ok
+// Answered tells whether a node has that keeps its replicas in this directory, as etcd has it (0: in any). Another one is of a process that
+// has lost them and not joined yet: what it says is true, and leaves out what it had.
+func (f *Findings) Answered(n view.NodeID, directory uint64) bool {
+	a, ok := f.Answers[n]
+	return ok && (directory == 0 || a.Directory == nil || *a.Directory == directory)
 }
 
 // counts tells whether a copy has all of its segment that was ever acknowledged: it has the

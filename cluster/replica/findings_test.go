@@ -332,7 +332,7 @@ func TestASurveyGoesOnWithoutThoseWhoDoNotAnswer(t *testing.T) {
 	s, _ := dead(t)
 	s.hosts["b1"].stop()
 	f := s.find("b1", "b2", "b3")
-	if f.Answered("b1") || !f.Answered("b2") || f.Failed["b1"] == nil {
+	if f.Answered("b1", 0) || !f.Answered("b2", 0) || f.Failed["b1"] == nil {
 		t.Fatalf("failed: %v", f.Failed)
 	}
 	if cut := must(f.Cut())(t); cut != 30 {

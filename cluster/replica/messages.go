@@ -195,7 +195,10 @@ type SurveyRequest struct {
 // SurveyAnswer is what a backup has of a log. A backup that never heard of it
 // answers with no replicas and roster 0.
 type SurveyAnswer struct {
-	Retired  bool          `json:"retired,omitempty"`
+	Retired bool `json:"retired,omitempty"`
+	// Directory is the backup's ID, 0 if its disk is too full to have one. A backup of an earlier version does not say.
+	Directory *uint64 `json:"directory,omitempty"`
+
 	Roster   Roster        `json:"roster"`
 	Replicas []ReplicaInfo `json:"replicas"`
 }

@@ -19,12 +19,13 @@ func (b *Backup) onSurvey(ctx context.Context, c *peer.Call) (any, []byte, error
 	// A fence makes the log known even here where it never was: it may be on its way.
 	l := b.log(q.Log, q.Fence)
 	if l == nil {
-		return SurveyAnswer{}, nil, nil
+		return SurveyAnswer{Directory: &b.id}, nil, nil
 	}
 	a, list, err := l.list(q.Fence)
 	if err != nil {
 		return nil, nil, err
 	}
+	a.Directory = &b.id
 	v := viewer{batches: q.Batches, safe: a.Roster.Safe}
 	for _, r := range list {
 		if err := ctx.Err(); err != nil {
