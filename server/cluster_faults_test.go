@@ -133,6 +133,18 @@ func TestAClusterThatWasKilledWholeComesBackWithEverything(t *testing.T) {
 	w.check(c, 0, 3500)
 }
 
+func TestANodeOfAClusterWithoutCopiesStartsAgain(t *testing.T) {
+	long(t)
+	w := newWorld(t)
+	w.replicas = 1
+	w.start("n1", "n2")
+	w.await("owners", func(s *meta.Snapshot) bool { return len(s.Map.Owners()) == 2 })
+	w.write(w.client("n1", "n2"), 0, 500)
+	w.drop("n1")
+	w.start("n1")
+	w.check(w.client("n1", "n2"), 0, 500)
+}
+
 // A process with an empty directory runs before it joins, and others may ask it. What it does not have is no news: those who have it may
 // only be slow.
 func TestANodeWithAnEmptyDiskDoesNotAnswerForWhatItHad(t *testing.T) {
@@ -175,14 +187,17 @@ func TestWhatNobodyCanHaveIsNotWaitedFor(t *testing.T) {
 		what            string
 		backups, silent []view.NodeID
 		lost            bool // an operator gave c up
+		damaged         bool // a copy cannot be read
 		want            bool
 	}{
-		{"all have answered", []view.NodeID{"b", "c"}, nil, false, true},
-		{"one has lost its disk, and all have answered", []view.NodeID{"b", "c", ghost}, nil, false, true},
-		{"one is only down", []view.NodeID{"b", "c"}, []view.NodeID{"c"}, false, false},
-		{"one has lost its disk, and one is only down", []view.NodeID{"b", "c", ghost}, []view.NodeID{"c"}, false, false},
-		{"one was given up", []view.NodeID{"b", "c"}, []view.NodeID{"c"}, true, true},
-		{"two have lost their disks", []view.NodeID{"b", "c", ghost, "c~1"}, nil, false, false},
+		{"all have answered", []view.NodeID{"b", "c"}, nil, false, false, true},
+		{"one has lost its disk, and all have answered", []view.NodeID{"b", "c", ghost}, nil, false, false, true},
+		{"one has lost its disk, and a copy of another is damaged", []view.NodeID{"b", "c", ghost}, nil, false, true, false},
+		{"one is only down", []view.NodeID{"b", "c"}, []view.NodeID{"c"}, false, false, false},
+		{"one has lost its disk, and one is only down", []view.NodeID{"b", "c", ghost}, []view.NodeID{"c"}, false, false, false},
+		{"one was given up", []view.NodeID{"b", "c"}, []view.NodeID{"c"}, true, false, true},
+		{"one was given up, and a copy of the other is damaged", []view.NodeID{"b", "c"}, []view.NodeID{"c"}, true, true, true},
+		{"two have lost their disks", []view.NodeID{"b", "c", ghost, "c~1"}, nil, false, false, false},
 	} {
 		s := &meta.Snapshot{
 			Nodes: map[view.NodeID]meta.Node{"a": {ID: "a", Log: log}, "b": {ID: "b"}, "c": {ID: "c"}},
@@ -192,7 +207,7 @@ func TestWhatNobodyCanHaveIsNotWaitedFor(t *testing.T) {
 			s.Marks = map[view.NodeID]meta.Marks{"c": {Lost: true}}
 		}
 		answered := func(n view.NodeID) bool { return !meta.IsGhost(n) && !slices.Contains(c.silent, n) }
-		if got := server.NobodyElse(s, s.Logs[log], answered); got != c.want {
+		if got := server.NobodyElse(s, s.Logs[log], answered, c.damaged); got != c.want {
 			t.Errorf("%s: %v", c.what, got)
 		}
 	}

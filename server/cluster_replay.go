@@ -111,7 +111,7 @@ func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Re
 		case f.Covers(plan.Roster, plan.Cut, plan.Without):
 			return f, nil
 		case recovery.Return != 0: // Its node lives, and makes anew what is missing.
-		case f.Covers(0, 0, plan.Without) && nobodyElse(s, log, s.Heard(f.Answered)):
+		case f.Covers(0, 0, plan.Without) && nobodyElse(s, log, s.Heard(f.Answered), f.Damaged()):
 			r.log.Error("the end of a dead node's log was only at nodes that have lost it, or that an operator gave up: the log is replayed without it", "node", recovery.Node)
 			return f, nil
 		}
@@ -121,11 +121,11 @@ func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Re
 }
 
 // nobodyElse tells whether nobody is left who could have more of a log: all its backups have answered, have lost what they had, or were
-// given up. If an operator gave up none, nor the node itself, so many must have answered that nothing of what is not there was acknowledged:
-// the plan counts on a roster and on batches that perhaps one backup had, and it has lost its disk since.
-func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool) bool {
-	_, whole := s.Recoverable(log.ID, answered)
-	given := s.Lost(log.Node) || whole
+// given up. If an operator gave up none, nor the node itself, so many must have answered, and with copies that are whole, that nothing of what
+// is not there was acknowledged: the plan counts on a roster and on batches that perhaps one backup had, and it has lost its disk since.
+func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool, damaged bool) bool {
+	_, enough := s.Recoverable(log.ID, answered)
+	given := s.Lost(log.Node) || enough && !damaged
 	for _, b := range log.Backups {
 		switch _, known := s.Nodes[b]; {
 		case answered(b), meta.IsGhost(b): // Nobody has given up the latter.

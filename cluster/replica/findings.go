@@ -132,6 +132,16 @@ func (f *Findings) Answered(n view.NodeID, directory uint64) bool {
 	return ok && (directory == 0 || a.Directory == nil || *a.Directory == directory)
 }
 
+// Damaged tells whether somebody has a copy that cannot be read, or not now.
+func (f *Findings) Damaged() bool {
+	for _, a := range f.Answers {
+		if slices.ContainsFunc(a.Replicas, func(i ReplicaInfo) bool { return i.Corrupt }) {
+			return true
+		}
+	}
+	return false
+}
+
 // counts tells whether a copy has all of its segment that was ever acknowledged: it has the
 // closing seal, or it was open and of the log's version.
 func (f *Findings) counts(c *found) bool {

@@ -316,6 +316,37 @@ func TestANodeThatHadNoCopiesWaitsForOthersThatThereAre(t *testing.T) {
 	}
 }
 
+// The second node of a cluster may go again before it has a copy of everything.
+func TestANodeThatWasAloneGoesOnWhenTheOneThatJoinedDies(t *testing.T) {
+	c := newCluster(t, 1, 2, testSegment)
+	c.book.copies = 0
+	w := newWriter(t, testSegment)
+	n1 := c.nodes["n1"].member
+	c.members.leave("n1")
+	c.members.mu.Lock()
+	delete(c.members.known, "n1")
+	c.members.mu.Unlock()
+	h := w.alone()
+	h.write(10, 1000)
+	h.close()
+	c.caller.intercept(func(_ view.NodeID, method string) error {
+		if method == MethodPut {
+			return errors.New("the copy of a large log takes long")
+		}
+		return nil
+	})
+	c.primary(w, c.options(2))
+	h = w.head()
+	w.await(h.write(1, 100))
+	c.members.join(n1)
+	await.True(t, "what is open has a copy", func() bool { return (*w.p.open.Load())[h.id].number((*stream).counts) == 1 })
+	w.await(h.write(1, 100))
+	c.kill("n1")
+	c.members.leave("n1")
+	w.await(h.write(1, 100))
+	await.True(t, "nobody counts on a node that is gone", func() bool { return !c.book.has("n1") })
+}
+
 func TestAnotherBackupStoresTheRosterThatOneRefuses(t *testing.T) {
 	c := newCluster(t, 3, 2, testSegment)
 	c.book.backups["n1"] = true

@@ -117,6 +117,12 @@ func (p *Primary) resumeOnce(ctx context.Context, m Membership) error {
 	if err := p.degrade(ctx, m); err != nil {
 		return err
 	}
+	p.mu.Lock()
+	alone := p.books.reachable(p.o.Self, m.Living, p.o.Now()) == 0
+	p.mu.Unlock()
+	if alone && p.o.Copies > 0 && m.Known > 1 { // Also one that has had no copies so far, as it was alone.
+		return errAlone(m)
+	}
 	if _, err := p.copyAll(ctx, m, false); err != nil {
 		return err
 	}

@@ -25,6 +25,10 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) end() { <-t }
 
+func errAlone(m Membership) error {
+	return fmt.Errorf("no other node lives to keep a copy: %d are known", m.Known-1)
+}
+
 // degrade tells the ledger that there will be fewer copies, before that is so.
 func (p *Primary) degrade(ctx context.Context, m Membership) error {
 	p.mu.Lock()
@@ -32,10 +36,10 @@ func (p *Primary) degrade(ctx context.Context, m Membership) error {
 	p.mu.Unlock()
 	target := min(p.o.Copies, usable)
 	switch {
-	case target == 0 && m.Known > 1:
-		return fmt.Errorf("no other node lives to keep a copy: %d are known", m.Known-1)
 	case target >= copies:
 		return nil
+	case target == 0 && m.Known > 1:
+		return errAlone(m)
 	}
 	if err := p.setCopies(ctx, target); err != nil {
 		return err
