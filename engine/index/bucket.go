@@ -116,10 +116,11 @@ func wordOf(p record.Place, a record.Address) uint64 {
 
 func addressOf(word uint64) record.Address { return record.Address(word & addressMask) }
 
-// holds tells whether an entry leads to a. It is for checks.
-func (b bucket) holds(a record.Address) bool {
+// holds tells whether an entry of a place leads to a. Those of others may: who knows records by their places only has one address for
+// all. It is for checks.
+func (b bucket) holds(p record.Place, a record.Address) bool {
 	for i := range bucketWords {
-		if word := b.load(i); word != 0 && addressOf(word) == a {
+		if (b.load(i)^wordOf(p, a))&^(lockedBit|frozenBit) == 0 && b.tag(i) == tag(p) {
 			return true
 		}
 	}

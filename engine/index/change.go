@@ -130,7 +130,7 @@ func (pr *Probe) put(word uint64) bool {
 	for {
 		if invariant.Enabled {
 			a := addressOf(word) // 0: of a key that is locked and has no record.
-			invariant.Check(a == 0 || !pr.at.holds(a), "the record at %v stands in the index already", a)
+			invariant.Check(a == 0 || !pr.at.holds(pr.place, a), "the record at %v stands in the index already", a)
 		}
 		if i := pr.at.empty(); i >= 0 {
 			pr.fill(i, word)

@@ -154,3 +154,24 @@ func TestPlacesThatBeginAlikeTakeLittleMemory(t *testing.T) {
 	}
 	t.Logf("%d splits, %d rebuilds, %d bytes", m.Splits, m.Rebuilds, m.Bytes-before)
 }
+
+// Who knows records by their places only has one address for all of them, and two may be of one bucket.
+func TestEntriesOfDifferentPlacesMayHaveOneAddress(t *testing.T) {
+	f := open(t, Options{})
+	a := record.MakeAddress(13, 0)
+	for _, p := range []record.Place{1 << 32, 2 << 32, 1 << 48, 2 << 48} {
+		for result := Retry; result != Inserted; {
+			var pr Probe
+			f.Seek(p, &pr)
+			for pr.Next() {
+			}
+			if result = f.Insert(&pr, a); result == Full {
+				t.Fatal("the index is full")
+			}
+		}
+		var pr Probe
+		if f.Seek(p, &pr); !pr.Next() || !pr.SamePlace() || pr.Address() != a {
+			t.Errorf("the entry of place %x is not found", uint64(p))
+		}
+	}
+}
