@@ -339,7 +339,11 @@ func TestANodeThatWasAloneGoesOnWhenTheOneThatJoinedDies(t *testing.T) {
 	h = w.head()
 	w.await(h.write(1, 100))
 	c.members.join(n1)
-	await.True(t, "what is open has a copy", func() bool { return (*w.p.open.Load())[h.id].number((*stream).counts) == 1 })
+	await.True(t, "what is open has a copy", func() bool {
+		w.p.mu.Lock()
+		defer w.p.mu.Unlock()
+		return (*w.p.open.Load())[h.id].number((*stream).counts) == 1
+	})
 	w.await(h.write(1, 100))
 	c.kill("n1")
 	c.members.leave("n1")
