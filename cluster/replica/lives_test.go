@@ -63,6 +63,15 @@ func (c *cluster) recover(nodes ...view.NodeID) (f *Findings, cut record.BatchID
 	return f, cut
 }
 
+// forget takes a node from the cluster, as if it had never been there.
+func (c *cluster) forget(node view.NodeID) Member {
+	c.members.mu.Lock()
+	delete(c.members.known, node)
+	c.members.mu.Unlock()
+	c.members.leave(node)
+	return c.nodes[node].member
+}
+
 // alone is a head of a log that nobody else has anything of.
 func (w *writer) alone() *head {
 	w.mu.Lock()
@@ -173,11 +182,7 @@ func TestALifeWithoutAnythingHasHigherRostersAsWell(t *testing.T) {
 	for range 20 {
 		w.prepare()
 	}
-	n1 := c.nodes["n1"].member
-	c.members.mu.Lock()
-	delete(c.members.known, "n1")
-	c.members.mu.Unlock()
-	c.members.leave("n1")
+	n1 := c.forget("n1")
 	await.True(t, "it is alone", func() bool {
 		_, copies, backups := c.book.state()
 		return copies == 0 && len(backups) == 0
@@ -321,11 +326,7 @@ func TestANodeThatWasAloneGoesOnWhenTheOneThatJoinedDies(t *testing.T) {
 	c := newCluster(t, 1, 2, testSegment)
 	c.book.copies = 0
 	w := newWriter(t, testSegment)
-	n1 := c.nodes["n1"].member
-	c.members.leave("n1")
-	c.members.mu.Lock()
-	delete(c.members.known, "n1")
-	c.members.mu.Unlock()
+	n1 := c.forget("n1")
 	h := w.alone()
 	h.write(10, 1000)
 	h.close()
