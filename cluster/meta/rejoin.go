@@ -15,9 +15,8 @@ import (
 // is in the former one: while that is so, others must take it over first, or the node would serve an empty
 // log in place of all that was acknowledged.
 func (e *edit) supersede(n Node) error {
-	before, known := e.seen.Nodes[n.ID]
-	former, logged := e.seen.Logs[before.Log]
-	if !known || !logged || before.Log == n.Log || former.Retired {
+	former, is := e.seen.former(n)
+	if !is {
 		return nil
 	}
 	if err := e.seen.hasLog(n); err != nil {
@@ -25,18 +24,23 @@ func (e *edit) supersede(n Node) error {
 	}
 	e.need(keyMap)
 	former.Retired = true
-	return e.put(keyLog(before.Log), former)
+	return e.put(keyLog(former.ID), former)
+}
+
+// former is the log that etcd has for a node that joins with another one, while nobody has taken it over.
+func (s *Snapshot) former(n Node) (l Log, is bool) {
+	l, is = s.Logs[s.Nodes[n.ID].Log]
+	return l, is && l.Node == n.ID && l.ID != n.Log && !l.Retired
 }
 
 // hasLog says that a node joins without the log that has what it owns.
 func (s *Snapshot) hasLog(n Node) error {
-	before, known := s.Nodes[n.ID]
-	former, logged := s.Logs[before.Log]
-	if !known || !logged || before.Log == n.Log || former.Retired || !slices.Contains(s.Dead(), n.ID) {
+	former, is := s.former(n)
+	if !is || !slices.Contains(s.Dead(), n.ID) {
 		return nil
 	}
 	return fmt.Errorf("%s %w %016x: it joins with an empty one as soon as others have taken over what was in it, from its copies; `ostro cluster status` tells how far they are",
-		n.ID, ErrLogGone, uint64(before.Log))
+		n.ID, ErrLogGone, uint64(former.ID))
 }
 
 // mourn puts a ghost in the place of all replicas that a node had before it lost them: one that never answers. A recovery that

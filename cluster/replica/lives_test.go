@@ -18,12 +18,17 @@ import (
 
 // These are about processes of a primary that die and are started again, in whatever company.
 
+// next is what the next life of the primary is told. It replicates by calls.
+func (c *cluster) next() PrimaryOptions {
+	o := c.options(c.copies)
+	o.Mode = RPC
+	return o
+}
+
 // live starts a primary on the log, and has it write something.
 func (c *cluster) live(w *writer) *head {
 	c.t.Helper()
-	o := c.options(c.copies)
-	o.Mode = RPC
-	c.primary(w, o)
+	c.primary(w, c.next())
 	h := w.head()
 	w.await(h.write(1, 100))
 	return h
@@ -41,9 +46,7 @@ func (w *writer) die(h *head) {
 
 // begin tries to begin for some time, and ends.
 func (c *cluster) begin(w *writer, d time.Duration) error {
-	o := c.options(c.copies)
-	o.Mode = RPC
-	p := NewPrimary(o)
+	p := NewPrimary(c.next())
 	ctx, cancel := context.WithTimeout(c.t.Context(), d)
 	defer cancel()
 	return errors.Join(p.Begin(ctx, w.source()), p.Close())
@@ -176,9 +179,7 @@ func TestALifeThatHeardOfNoRosterForgetsNothing(t *testing.T) {
 func TestALifeWithoutAnythingHasHigherRostersAsWell(t *testing.T) {
 	c := newCluster(t, 1, 1, testSegment)
 	w := newWriter(t, testSegment)
-	o := c.options(1)
-	o.Mode = RPC
-	c.primary(w, o)
+	c.primary(w, c.next())
 	for range 20 {
 		w.prepare()
 	}
@@ -190,7 +191,7 @@ func TestALifeWithoutAnythingHasHigherRostersAsWell(t *testing.T) {
 	if err := w.p.Close(); err != nil {
 		t.Log(err)
 	}
-	c.primary(w, o.after(c))
+	c.primary(w, c.next())
 	c.members.join(n1)
 	h := w.head()
 	w.await(h.write(1, 100))
@@ -203,12 +204,6 @@ func TestALifeWithoutAnythingHasHigherRostersAsWell(t *testing.T) {
 	if _, cut := c.recover("n1"); cut < w.p.Watermark() {
 		t.Errorf("a recovery finds %d batches of %d that were acknowledged", cut, w.p.Watermark())
 	}
-}
-
-// after is what the next life of the primary is told.
-func (o PrimaryOptions) after(c *cluster) PrimaryOptions {
-	o.Version, o.HadCopies, o.Backups = c.book.state()
-	return o
 }
 
 func TestADropAndADeathDoNotChaseEachOther(t *testing.T) {
@@ -372,8 +367,7 @@ func TestAnotherBackupStoresTheRosterThatOneRefuses(t *testing.T) {
 func TestWhoWaitsForABackupThatRefusesLooksNowAndThen(t *testing.T) {
 	c := newCluster(t, 2, 2, testSegment)
 	w := newWriter(t, testSegment)
-	o := c.options(2)
-	o.Mode = RPC
+	o := c.next()
 	var looks atomic.Int64
 	members := o.Members
 	o.Members = func() Membership {

@@ -15,9 +15,9 @@ import (
 // life before, and the upper half of its numbers. Before even that numbers leap: of those that were found some that are higher
 // may be at others.
 const (
-	rosterGap  = 1 << 20
-	rosterLife = 32 // bits
-	rosterHeir = 1 << (rosterLife - 1)
+	rosterGap     = 1 << 20
+	rosterLife    = 32 // bits
+	rosterBetween = 1 << (rosterLife - 1)
 )
 
 // completionDepth is more than what is in flight at any moment.
@@ -139,7 +139,7 @@ func (p *Primary) resumeOnce(ctx context.Context, m Membership) error {
 // copies, so no roster may have them any more before that: whoever recovers the log would look for them.
 func (p *Primary) outdate(ctx context.Context, m Membership) error {
 	p.water.begin(p.source.Last) // All is in every copy.
-	p.leap(rosterHeir)
+	p.leap(rosterBetween)
 	if err := p.spreadRoster(ctx, m.Living); err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
-	"github.com/ostrodb/ostro/internal/await"
 )
 
 // silentFolder is a folder that can cease to answer reads of segments.
@@ -62,31 +61,9 @@ func TestATierThatDoesNotAnswerIsLeftAloneWhereOthersHaveCopies(t *testing.T) {
 		},
 	})
 	ss := session(t, st)
-	value := func(n int) string { return fmt.Sprintf("%0150d", n) }
-	for n := range keys {
-		k := key(ss, n)
-		if s := until(t, ss, func() store.Status { return ss.Put(&k, store.Write{Value: []byte(value(n))}, nil) }); s != store.OK {
-			t.Fatal(s, ss.Err())
-		}
-	}
-	await.True(t, "cold segments are in the blob tier only", func() bool {
-		m := st.Metrics()
-		return m.SegmentsOnBlob > 0 && m.SegmentsOnDisk < m.SegmentsOnBlob
-	})
+	tiered(t, st, ss, keys)
 	tier.silent.Store(true)
-	for n := range asked {
-		k := key(ss, n)
-		s := until(t, ss, func() store.Status {
-			v, s := ss.Get(&k)
-			if s == store.OK && string(v.Value) != value(n) {
-				t.Fatalf("key %d: %q", n, v.Value)
-			}
-			return s
-		})
-		if s != store.OK {
-			t.Fatalf("key %d: %v %v", n, s, ss.Err())
-		}
-	}
+	readTiered(t, ss, asked)
 	if got := tier.asked.Load(); got == 0 || got > asked/10 {
 		t.Errorf("a tier that does not answer was asked %d times for %d keys", got, asked)
 	}

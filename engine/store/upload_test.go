@@ -24,34 +24,8 @@ func TestColdSegmentsAreReadFromTheBlobTier(t *testing.T) {
 		t.Fatal(err)
 	}
 	ss := session(t, st)
-	value := func(n int) string { return fmt.Sprintf("%0150d", n) }
-	for n := range keys {
-		k := key(ss, n)
-		if s := until(t, ss, func() store.Status { return ss.Put(&k, store.Write{Value: []byte(value(n))}, nil) }); s != store.OK {
-			t.Fatal(s, ss.Err())
-		}
-	}
-	await.True(t, "cold segments are in the blob tier only", func() bool {
-		m := st.Metrics()
-		return m.SegmentsOnBlob > 0 && m.SegmentsOnDisk < m.SegmentsOnBlob
-	})
-	all := func(st *store.Store, ss *store.Session) {
-		t.Helper()
-		for n := range keys {
-			k := key(ss, n)
-			s := until(t, ss, func() store.Status {
-				v, s := ss.Get(&k)
-				if s == store.OK && string(v.Value) != value(n) {
-					t.Fatalf("key %d: %q", n, v.Value)
-				}
-				return s
-			})
-			if s != store.OK {
-				t.Fatalf("key %d: %v %v", n, s, ss.Err())
-			}
-		}
-	}
-	all(st, ss)
+	tiered(t, st, ss, keys)
+	readTiered(t, ss, keys)
 	ss.Close()
 	o.Device = dev.Crash()
 	if err := st.Close(); err != nil {
@@ -63,5 +37,40 @@ func TestColdSegmentsAreReadFromTheBlobTier(t *testing.T) {
 		t.Fatalf("without the tier that has most of it the store opens: %v", err)
 	}
 	st = open(t, o)
-	all(st, session(t, st))
+	readTiered(t, session(t, st), keys)
+}
+
+func tieredValue(n int) string { return fmt.Sprintf("%0150d", n) }
+
+// tiered writes so many keys that some are in the blob tier only.
+func tiered(t *testing.T, st *store.Store, ss *store.Session, keys int) {
+	t.Helper()
+	for n := range keys {
+		k := key(ss, n)
+		if s := until(t, ss, func() store.Status { return ss.Put(&k, store.Write{Value: []byte(tieredValue(n))}, nil) }); s != store.OK {
+			t.Fatal(s, ss.Err())
+		}
+	}
+	await.True(t, "cold segments are in the blob tier only", func() bool {
+		m := st.Metrics()
+		return m.SegmentsOnBlob > 0 && m.SegmentsOnDisk < m.SegmentsOnBlob
+	})
+}
+
+// readTiered reads the first of them.
+func readTiered(t *testing.T, ss *store.Session, keys int) {
+	t.Helper()
+	for n := range keys {
+		k := key(ss, n)
+		s := until(t, ss, func() store.Status {
+			v, s := ss.Get(&k)
+			if s == store.OK && string(v.Value) != tieredValue(n) {
+				t.Fatalf("key %d: %q", n, v.Value)
+			}
+			return s
+		})
+		if s != store.OK {
+			t.Fatalf("key %d: %v %v", n, s, ss.Err())
+		}
+	}
 }
