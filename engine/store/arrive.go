@@ -29,19 +29,22 @@ import (
 //   - Versions that this store gives in these places are above the ceiling, and those of the
 //     source are not. So of a key the highest version wins, here and in every replay.
 //   - A key that was removed here, or that the source was asked for and does not have, is
-//     settled before it is seen to be absent: no import brings it back, nobody asks again.
+//     settled before it is seen to be absent: no pull brings it back, nobody asks again.
+//   - What the source was asked for is no reason to refuse an import. If the places are returned, the source
+//     gives versions below the ceiling again, and should it die this store is its heir.
 //   - The log keeps the tombstones of these places until End: they settle keys in the next
 //     life, which imports everything again.
 //
-// Who imports looks at the settled keys after it has sought the key and before it inserts:
+// Who imports looks at the removed keys after it has sought the key and before it inserts:
 // a key that was written and removed in between has changed its bucket, and the insertion
-// fails; one that was removed before is settled.
+// fails; one that was removed before is noted as such.
 type Arrival struct {
 	st      *Store
 	ranges  []Range
 	ceiling uint64
 	puller  Puller
-	settled *settled
+	removed *settled // here, or in a former life of the same arrival
+	asked   *settled // of the source, all of which came: see Settle
 	large   arrivingLarge
 	cold    *indirections // nil if the source sends none
 	hasty   atomic.Bool   // see Hasten
@@ -132,7 +135,7 @@ func (st *Store) Arrive(o ArriveOptions) (*Arrival, error) {
 	if st.closed.Load() {
 		return nil, ErrClosed
 	}
-	a := &Arrival{st: st, ranges: slices.Clone(o.Ranges), ceiling: o.Ceiling, puller: o.Puller, settled: newSettled()}
+	a := &Arrival{st: st, ranges: slices.Clone(o.Ranges), ceiling: o.Ceiling, puller: o.Puller, removed: newSettled(), asked: newSettled()}
 	a.waiting.init(a)
 	if o.Indirect {
 		var err error
@@ -355,7 +358,7 @@ func (as *arrivals) begin(a *Arrival) error {
 		case o.puller != nil:
 			return errTwice
 		default:
-			a.settled = o.settled
+			a.removed = o.removed
 			o = o.without(a.ranges)
 		}
 		if o != nil {

@@ -15,7 +15,7 @@ func (st *Store) expect() {
 	if len(st.opts.Arriving) == 0 {
 		return
 	}
-	all := []*Arrival{{st: st, ranges: st.opts.Arriving, settled: newSettled()}}
+	all := []*Arrival{{st: st, ranges: st.opts.Arriving, removed: newSettled()}}
 	st.arriving.open.Store(&all)
 }
 
@@ -27,7 +27,7 @@ func (st *Store) expectMore(ranges []Range) {
 	}
 	st.arriving.mu.Lock()
 	defer st.arriving.mu.Unlock()
-	all := append(slices.Clone(st.arriving.list()), &Arrival{st: st, ranges: ranges, settled: newSettled()})
+	all := append(slices.Clone(st.arriving.list()), &Arrival{st: st, ranges: ranges, removed: newSettled()})
 	st.arriving.open.Store(&all)
 }
 
@@ -40,7 +40,7 @@ func (a *Arrival) without(ranges []Range) *Arrival {
 	if len(left) == 0 {
 		return nil
 	}
-	return &Arrival{st: a.st, ranges: left, settled: a.settled}
+	return &Arrival{st: a.st, ranges: left, removed: a.removed}
 }
 
 // Arrived says that nothing arrives any more at places that Options.Arriving named, and for
@@ -73,7 +73,7 @@ func (st *Store) ArrivedBut(left func() []Range) {
 		case slices.Equal(still, a.ranges):
 			return a
 		default:
-			return &Arrival{st: a.st, ranges: still, settled: a.settled}
+			return &Arrival{st: a.st, ranges: still, removed: a.removed}
 		}
 	})
 }
@@ -92,7 +92,7 @@ func (as *arrivals) expected() (n int64) {
 func (st *Store) settleReplayed(place record.Place, p record.Ptr) {
 	for _, a := range st.arriving.list() {
 		if a.owns(place) {
-			a.settled.note(&Key{Place: place, Table: p.Table(), Bytes: p.Key()}, p.Version())
+			a.removed.note(&Key{Place: place, Table: p.Table(), Bytes: p.Key()}, p.Version())
 		}
 	}
 }

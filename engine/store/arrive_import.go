@@ -195,8 +195,7 @@ func (a *Arrival) finishLarge(ctx context.Context) error {
 	return nil
 }
 
-// arrivesWith tells whether the record of a chunk, which another log named, may still
-// arrive.
+// arrivesWith tells whether the record of a chunk may still arrive.
 func (st *Store) arrivesWith(p record.Ptr) bool {
 	if !st.arriving.any() {
 		return false

@@ -104,14 +104,15 @@ func (w *ImportWorker) Unresolved(cursor uint64, n int) (places []record.Place, 
 	return places, next, err
 }
 
-// bytes is the memory that arrivals take beside the log: for indirections, and for names of keys that were removed meanwhile, of
-// which a long one may have many.
+// bytes is the memory that arrivals take beside the log: for indirections, and for names of keys that were removed or asked for
+// meanwhile, of which a long one may have many.
 func (as *arrivals) bytes() (n int64) {
 	all := as.list()
 	for i, a := range all {
 		n += a.cold.bytes()
-		if !slices.ContainsFunc(all[:i], func(o *Arrival) bool { return o.settled == a.settled }) { // A restart's are shared by all that follow.
-			n += a.settled.bytes.Load()
+		n += a.asked.size()
+		if !slices.ContainsFunc(all[:i], func(o *Arrival) bool { return o.removed == a.removed }) { // A restart's are shared by all that follow.
+			n += a.removed.size()
 		}
 	}
 	return n

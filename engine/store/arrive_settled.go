@@ -30,6 +30,14 @@ const (
 
 func newSettled() *settled { return new(settled) }
 
+// size is about how much memory it takes; an arrival that is only expected asks for nothing, and has none for that.
+func (s *settled) size() int64 {
+	if s == nil {
+		return 0
+	}
+	return s.bytes.Load()
+}
+
 // bit gives the bit of the filter that a place has. It is made of what an index knows of a place, and places of one bucket, which pulls
 // bring one after the other, lie together.
 func (s *settled) bit(p record.Place) (word *atomic.Uint64, mask uint64) {
@@ -89,7 +97,7 @@ func settledNameOf(k *Key, buf *[settledName]byte) []byte {
 // those that are not there do not exist.
 func (a *Arrival) Settle(keys ...ArrivingKey) {
 	for _, k := range keys {
-		a.settled.note(&Key{Place: k.Place, Table: k.Table, Bytes: k.Bytes}, a.ceiling+1)
+		a.asked.note(&Key{Place: k.Place, Table: k.Table, Bytes: k.Bytes}, a.ceiling+1)
 	}
 }
 
@@ -106,7 +114,9 @@ func (a *Arrival) Awaits(k ArrivingKey) bool {
 // knows tells whether a key that is not there is known not to exist. What the log says of
 // versions that the source may have reached is of an earlier life of the place, and of
 // no use here.
-func (a *Arrival) knows(k *Key) bool { return a.settled.until(k) > a.ceiling }
+func (a *Arrival) knows(k *Key) bool {
+	return a.asked.until(k) > a.ceiling || a.removed.until(k) > a.ceiling
+}
 
 // dead tells whether an entry of this version that is imported comes too late.
 func (as *arrivals) dead(k *Key, ver uint64) bool {
@@ -120,14 +130,14 @@ func (as *arrivals) dead(k *Key, ver uint64) bool {
 
 // dead is that of arrivals for an entry of this one's places.
 func (a *Arrival) dead(k *Key, ver uint64) bool {
-	return a.settled.may(k.Place) && k.Table != chunkTable && k.Table != completionTable && a.settled.until(k) >= ver
+	return a.removed.may(k.Place) && k.Table != chunkTable && k.Table != completionTable && a.removed.until(k) >= ver
 }
 
 // settle settles a key that is removed by a deletion of version ver.
 func (as *arrivals) settle(k *Key, ver uint64) {
 	for _, a := range as.list() {
 		if a.owns(k.Place) {
-			a.settled.note(k, ver)
+			a.removed.note(k, ver)
 		}
 	}
 }

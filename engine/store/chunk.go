@@ -169,7 +169,8 @@ func (ss *Session) writeChunks(k *Key, e *entry) Status {
 
 // beingWritten tells whether p is a chunk of a value whose record is still to
 // come: its id is not below that of the oldest value under way. While a log is
-// imported, any may be.
+// imported, any may be, and while places arrive any of theirs: this store may have
+// named the value itself, before it gave the places away.
 func (st *Store) beingWritten(p record.Ptr) bool {
 	if p.Table() != chunkTable {
 		return false
@@ -177,9 +178,12 @@ func (st *Store) beingWritten(p record.Ptr) bool {
 	if st.imports.any() {
 		return true // It may be an imported one.
 	}
+	if st.arrivesWith(p) {
+		return true
+	}
 	of, _ := chunkOf(p.Key())
 	if of.log != st.opts.LogID {
-		return st.arrivesWith(p)
+		return false
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
