@@ -67,12 +67,11 @@ func (d landing) Shut(ctx context.Context, ranges view.Ranges) (record.BatchID, 
 }
 
 // retract drops what others have now, for as long as the life lasts, and says so: only then may the node be
-// given it again.
+// given it again. That takes minutes if much of it is cold.
 func (l *life) retract(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := l.cache.Changed()
 		s := l.cache.Snapshot()
-		l.store.Keep(returns(s, l.self)) // Its source reads the log of this node now.
 		l.store.ArrivedBut(func() []store.Range { return migrate.Ranges(l.cache.Snapshot().Unsettled(l.self)) })
 		if gone := s.Leaving(l.self); len(gone) > 0 {
 			if err := l.drop(ctx, gone); err != nil && ctx.Err() == nil {

@@ -136,6 +136,7 @@ func (l *life) start() error {
 	driver := l.newDriver()
 	l.adoptArrivals, l.quietCopies = driver.Adopt, driver.Quiet
 	close(l.opened)
+	l.keepReturned(l.cache.Snapshot())
 	if err := l.openDoors(); err != nil {
 		return err
 	}
@@ -235,6 +236,16 @@ func (l *life) keep() {
 func (l *life) follow(s *meta.Snapshot) {
 	l.gate.show(s)
 	l.endDepartures(s)
+	l.keepReturned(s)
+}
+
+// keepReturned has copies of cleaned segments stay while this node returns what it got: the source reads its log then.
+func (l *life) keepReturned(s *meta.Snapshot) {
+	select {
+	case <-l.opened:
+		l.store.Keep(returns(s, l.self))
+	default:
+	}
 }
 
 // openStore recovers the log and makes it a replicated one.

@@ -17,6 +17,7 @@ import (
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/record"
 	"github.com/ostrodb/ostro/engine/store"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // Two nodes that speak by connections of cluster/peer, in a bubble with a clock of its own: their connections are pipes,
@@ -229,5 +230,36 @@ func TestAMigrationWhoseSourceSaysNothingIsReturnedInTime(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The source is dead, and what it had cannot be replayed for long.
+func TestWhoWaitsForAKeyOfADeadSourceIsLetGoBeforeItsRecoveryEnds(t *testing.T) {
+	m := moveApart(t, filled(t, 10), func(*Source, *peer.Server) {}, func(_ *peer.Server, c net.Conn) { _ = c.Close() })
+	var err error
+	m.arrival, err = m.o.Store.Arrive(store.ArriveOptions{Ranges: Ranges(m.want.Ranges), Ceiling: 100, Puller: m})
+	check(t, err)
+	ss := session(t, m.o.Store)
+	look := func() store.Status {
+		ss.Begin()
+		defer ss.End()
+		k := ss.Key(0, []byte(numbered(1)))
+		_, st := ss.Get(&k)
+		return st
+	}
+	if st := look(); st != store.Cold {
+		t.Fatal(st)
+	}
+	fetched := make(chan error, 1)
+	go func() { fetched <- ss.Fetch(t.Context()) }()
+	await.True(t, "somebody waits for a key", func() bool { return m.priority.waiting() == 1 })
+	var left sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	left.Go(func() { m.leave(ctx) })
+	defer left.Wait()
+	defer cancel()
+	check(t, <-fetched)
+	if st := look(); st != store.Cold {
+		t.Errorf("a key of which nobody knows whether it exists is %s", st)
 	}
 }

@@ -109,7 +109,7 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 	l.under = append(l.under, at)
 	q := pull{
 		ID: l.p.m.id, Range: at.piece, Cursor: at.cursor, Bytes: uint32(l.p.m.o.PullBytes),
-		Since: l.p.log.since, Indirect: l.p.m.want.Options.Indirect(),
+		Since: l.p.log.since, Life: l.p.log.life, Indirect: l.p.m.want.Options.Indirect(),
 	}
 	if l.land != nil {
 		into := pullInto{pull: q, Landing: markOf(l.land.share), Slot: at.slot}

@@ -92,13 +92,15 @@ type pull struct {
 	Bytes  uint32           // about so much
 	// Since leaves out what lies in segments before it.
 	Since record.SegmentID
+	// Life is that of the source whose segments Since is one of. Without Since it says nothing.
+	Life uint64
 	// Indirect asks for word of cold records instead of them.
 	Indirect bool
 }
 
 const (
 	cursorBytes = 4 * 8
-	pullBytes   = 8 + 8 + 8 + cursorBytes + 4 + 8 + 1
+	pullBytes   = 8 + 8 + 8 + cursorBytes + 4 + 8 + 8 + 1
 )
 
 func (p *pull) encode(b []byte) peer.Raw {
@@ -109,6 +111,7 @@ func (p *pull) encode(b []byte) peer.Raw {
 	b = appendCursor(b, p.Cursor)
 	b = le.AppendUint32(b, p.Bytes)
 	b = le.AppendUint64(b, uint64(p.Since))
+	b = le.AppendUint64(b, p.Life)
 	return appendBool(b, p.Indirect)
 }
 
@@ -129,7 +132,8 @@ func (p *pull) decode(b []byte) error {
 	p.Cursor = cursorOf(b[24:])
 	p.Bytes = le.Uint32(b[24+cursorBytes:])
 	p.Since = record.SegmentID(le.Uint64(b[28+cursorBytes:]))
-	p.Indirect = b[36+cursorBytes] != 0
+	p.Life = le.Uint64(b[36+cursorBytes:])
+	p.Indirect = b[44+cursorBytes] != 0
 	if p.Range.First > p.Range.Last || p.Bytes > peer.MaxBulkBytes/2 {
 		return fmt.Errorf("%w: a pull of %d bytes from %s", peer.ErrMalformed, p.Bytes, p.Range)
 	}

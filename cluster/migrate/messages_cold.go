@@ -61,6 +61,7 @@ func decodePlaces(b []byte) (places []record.Place, err error) {
 type segments struct {
 	Old   []record.SegmentID `json:"old"`
 	Since record.SegmentID   `json:"since"`
+	Life  uint64             `json:"life"` // of the source: the next one's cleaner has moved other records
 }
 
 // segmentPull asks for the next records in a segment: the head of methodSegment.

@@ -14,7 +14,7 @@ import (
 
 func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	cursor := store.PullCursor{At: 1, Log: 2, Value: 3, Piece: 4}
-	p := pull{ID: 7, Range: view.Range{First: 10, Last: 1 << 63}, Cursor: cursor, Bytes: 20 << 10, Since: 12, Indirect: true}
+	p := pull{ID: 7, Range: view.Range{First: 10, Last: 1 << 63}, Cursor: cursor, Bytes: 20 << 10, Since: 12, Life: 1<<63 + 5, Indirect: true}
 	var p2 pull
 	check(t, p2.decode(p.encode(nil)))
 	if p2 != p {

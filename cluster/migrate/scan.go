@@ -12,9 +12,11 @@ import (
 )
 
 // scanned is how far the source's log was read. Segments that were closed when it began are read one by one; what
-// the source's cleaner moves meanwhile, and what lies in others, comes by places afterwards.
+// the source's cleaner moves meanwhile, and what lies in others, comes by places afterwards: from the same life of the source, for in the next
+// one what was moved may be back in a segment that was read without it.
 type scanned struct {
 	listed bool
+	life   uint64 // of the source that listed them
 	left   []record.SegmentID
 	since  record.SegmentID
 }
@@ -24,12 +26,12 @@ func (p *pulls) scan(ctx context.Context) error {
 	if err := p.open(); err != nil {
 		return err
 	}
-	if !p.log.listed {
-		var all segments
-		if _, err := p.m.o.Peers.Call(ctx, p.m.want.Source, methodSegments, transfer{ID: p.m.id}, nil, &all); err != nil {
-			return err
-		}
-		p.log = scanned{true, all.Old, all.Since}
+	var all segments
+	if _, err := p.m.o.Peers.Call(ctx, p.m.want.Source, methodSegments, transfer{ID: p.m.id}, nil, &all); err != nil {
+		return err
+	}
+	if !p.log.listed || p.log.life != all.Life {
+		p.log = scanned{true, all.Life, all.Old, all.Since}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

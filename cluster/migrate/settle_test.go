@@ -64,6 +64,31 @@ func TestColdRecordsComeInEveryMode(t *testing.T) {
 	}
 }
 
+func TestALogIsReadAgainWhenTheSourceHasStartedAgainSinceItWasListed(t *testing.T) {
+	p := pullsWith(t, coldSource(t, coldRecords), 1000, 3, meta.MigrationOptions{Cold: meta.ColdScan})
+	check(t, p.scan(t.Context()))
+	p.log.life++ // Another process listed them.
+	if err := p.all(t.Context()); !errors.Is(err, errOtherLife) {
+		t.Fatalf("pulls that leave out what another life's log had end with %v", err)
+	}
+	if len(p.log.left) != 0 {
+		t.Fatal("segments are left before the log is listed again")
+	}
+	before := p.m.records.Load()
+	check(t, p.scan(t.Context()))
+	if read := p.m.records.Load() - before; read < coldRecords/2 {
+		t.Errorf("%d records were read again", read)
+	}
+	check(t, p.all(t.Context()))
+	check(t, p.m.arrival.Finish(t.Context()))
+	ss := session(t, p.m.o.Store)
+	for i := range coldRecords {
+		if st := readKey(t, ss, i); st != store.OK {
+			t.Fatalf("key %d is %s", i, st)
+		}
+	}
+}
+
 func TestAColdRecordComesWhenItIsAskedForAndAnAbsentOneIsNotAskedFor(t *testing.T) {
 	p := pullsWith(t, coldSource(t, coldRecords), 1000, 3, meta.MigrationOptions{})
 	check(t, p.all(t.Context()))

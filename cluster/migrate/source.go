@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/ostrodb/ostro/cluster/meta"
@@ -36,10 +37,11 @@ type Origin interface {
 type Source struct {
 	origin  Origin
 	grounds grounds
+	life    uint64 // tells this process of the node from others
 }
 
 // NewSource makes one that answers for a node.
-func NewSource(o Origin) *Source { return &Source{origin: o} }
+func NewSource(o Origin) *Source { return &Source{origin: o, life: rand.Uint64()} }
 
 // Handle answers the calls that come to s.
 func (s *Source) Handle(to *peer.Server) {
@@ -61,6 +63,10 @@ func (s *Source) Handle(to *peer.Server) {
 
 // errNotYet travels when a migration must wait for something else, and is not begun.
 var errNotYet = peer.NewCode("migrate-not-yet", "the migration cannot begin yet")
+
+// errOtherLife travels when what a scan of the log has read was read before the source started again: records that its cleaner had
+// moved may be back where they were.
+var errOtherLife = peer.NewCode("migrate-other-life", "the source has started again since its segments were listed: they are to be read again")
 
 // transfer yields, and sends what goes with it.
 func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error) {
@@ -226,6 +232,9 @@ func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, into slot)
 	}
 	if !m.Ranges.Covers(view.RangesOf(ask.Range)) {
 		return landed{}, fmt.Errorf("%s is no part of migration %d", ask.Range, m.ID)
+	}
+	if ask.Since != 0 && ask.Life != s.life {
+		return landed{}, errOtherLife
 	}
 	return shelf.collect(ctx, c, &shelf.bulk, func(r *reader) (store.PullCursor, store.Status) {
 		defer shelf.turn()()

@@ -43,7 +43,7 @@ func (s *Source) segments(ctx context.Context, c *peer.Call) (any, []byte, error
 		return nil, nil, err
 	}
 	defer shelf.leave()
-	var all segments
+	all := segments{Life: s.life}
 	all.Old, all.Since = shelf.store.OldSegments()
 	return all, nil, nil
 }

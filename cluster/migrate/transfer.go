@@ -386,6 +386,9 @@ func (m *move) leave(ctx context.Context) {
 	m.receiving.end()
 	close(m.quiet)
 	m.o.Gate.Unexpect(m.want.Ranges)
+	if m.arrival != nil {
+		m.arrival.Release(nil) // Who waits for a key that nobody asks for any more waits for the recovery, as long as others do.
+	}
 	s, err := m.o.Cache.Wait(ctx, func(s *meta.Snapshot) bool {
 		now, there := s.Migrations[m.id]
 		return (!there || now.Stage.Ended()) && len(s.Arriving(m.o.Self).Intersect(m.want.Ranges)) == 0
