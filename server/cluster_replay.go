@@ -56,12 +56,12 @@ func (r *replaying) one(ctx context.Context, share meta.Share) error {
 	}
 	part := partOf(recovery, share)
 	r.at("asking for copies", 0, 0)
-	found, err := r.find(ctx, s, recovery)
+	found, cut, err := r.find(ctx, s, recovery)
 	if err != nil {
 		return err
 	}
 	return found.Fetch(ctx, replica.FetchOptions{
-		Ranges: share.Ranges, Cut: upTo(recovery), Floors: s.Logs[share.Log].Floors,
+		Ranges: share.Ranges, Cut: cut, Floors: s.Logs[share.Log].Floors,
 		Workers: replayWorkers, Without: recovery.Plan.Without,
 		Sink: func(worker int, entries []byte) error { return r.workers[worker].Import(ctx, entries) },
 		Progress: func(p replica.Progress) {
@@ -101,31 +101,33 @@ func upTo(r meta.Recovery) record.BatchID {
 
 var errNotWhole = errors.New("copies of a log that a plan counts on cannot be reached")
 
-// find asks who has the log now: those who live, and only if that is not enough all who may.
-func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Recovery) (*replica.Findings, error) {
+// find asks who has the log now, those who live, and only if that is not enough all who may; and up to which batch it is to be read.
+func (r *replaying) find(ctx context.Context, s *meta.Snapshot, recovery meta.Recovery) (f *replica.Findings, cut record.BatchID, err error) {
 	plan, log := recovery.Plan, s.Logs[recovery.Log]
 	for _, nodes := range [][]view.NodeID{s.Living(), append(s.Living(), log.Backups...)} {
 		slices.Sort(nodes)
-		f := r.survey(ctx, recovery.Log, slices.Compact(nodes), false, surveyWithin)
+		f = r.survey(ctx, recovery.Log, slices.Compact(nodes), false, surveyWithin)
 		switch {
 		case f.Covers(plan.Roster, plan.Cut, plan.Without):
-			return f, nil
+			return f, upTo(recovery), nil
 		case recovery.Return != 0: // Its node lives, and makes anew what is missing.
 		case f.Covers(0, 0, plan.Without) && nobodyElse(s, log, s.Heard(f.Answered), f.Damaged()):
-			r.log.Error("the end of a dead node's log was only at nodes that have lost it, or that an operator gave up: the log is replayed without it", "node", recovery.Node)
-			return f, nil
+			cut = upTo(recovery)
+			if nothingLost(s, log, s.Heard(f.Answered), f.Damaged()) { // So none of the batches behind a hole was acknowledged.
+				cut = min(cut, f.CutWithout())
+			}
+			r.log.Error("the end of a dead node's log was only at nodes that have lost it, or that an operator gave up: the log is replayed without it", "node", recovery.Node, "cut", cut, "planned", plan.Cut)
+			return f, cut, nil
 		}
 	}
 	r.at("waiting for copies that the plan counts on, at one of "+fmt.Sprint(log.Backups), 0, 0)
-	return nil, fmt.Errorf("replay the log of %s: %w", recovery.Node, errNotWhole)
+	return nil, 0, fmt.Errorf("replay the log of %s: %w", recovery.Node, errNotWhole)
 }
 
 // nobodyElse tells whether nobody is left who could have more of a log: all its backups have answered, have lost what they had, or were
-// given up. If an operator gave up none, nor the node itself, so many must have answered, and with copies that are whole, that nothing of what
-// is not there was acknowledged: the plan counts on a roster and on batches that perhaps one backup had, and it has lost its disk since.
+// given up. If an operator gave up none, nor the node itself, nothing may be lost.
 func nobodyElse(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool, damaged bool) bool {
-	_, enough := s.Recoverable(log.ID, answered)
-	given := s.Lost(log.Node) || enough && !damaged
+	given := s.Lost(log.Node) || nothingLost(s, log, answered, damaged)
 	for _, b := range log.Backups {
 		switch _, known := s.Nodes[b]; {
 		case answered(b), meta.IsGhost(b): // Nobody has given up the latter.
@@ -187,4 +189,11 @@ func (r *replaying) tell(ctx context.Context, g legacy, look func()) {
 			r.log.Info("replaying what this node inherits", "stage", now.Stage, "done", Size(now.Done).Short(), "of", Size(now.Total).Short(), "left", now.Left().Round(time.Second).String())
 		}
 	}
+}
+
+// nothingLost tells whether so many backups have answered, and with copies that are whole, that nothing of what is not there was
+// acknowledged: a plan counts on a roster and on batches that perhaps one backup had, and it has lost its disk since.
+func nothingLost(s *meta.Snapshot, log meta.Log, answered func(view.NodeID) bool, damaged bool) bool {
+	_, enough := s.Recoverable(log.ID, answered)
+	return enough && !damaged && !s.Lost(log.Node) // Who gave the node itself up goes on with less than that.
 }

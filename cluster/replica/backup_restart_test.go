@@ -272,6 +272,9 @@ func TestDamagedNotesOfALogAreSetAsideAndItsReplicasKept(t *testing.T) {
 	if a := s.survey("b1", false); a.Roster.Number != 0 || len(a.Replicas) != 1 {
 		t.Fatalf("got %+v", a)
 	}
+	if f := s.find("b1"); f.Answered("b1", 0) || len(f.Failed) != 0 {
+		t.Errorf("who does not know which segments there are counts as having answered, or not as reached: %v", f.Failed)
+	}
 }
 
 func TestBuffersAreZeroWhenTheyAreLentAgain(t *testing.T) {

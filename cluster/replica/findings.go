@@ -126,16 +126,18 @@ func (f *Findings) add(n view.NodeID, a SurveyAnswer, bulk []byte) error {
 }
 
 // Answered tells whether a node has that keeps its replicas in this directory, as etcd has it (0: in any). Another one is of a process that
-// has lost them and not joined yet: what it says is true, and leaves out what it had.
+// has lost them and not joined yet: what it says is true, and leaves out what it had. So does one that has replicas and no roster: its notes
+// of the log were damaged, and which segments there are it does not know.
 func (f *Findings) Answered(n view.NodeID, directory uint64) bool {
 	a, ok := f.Answers[n]
-	return ok && (directory == 0 || a.Directory == nil || *a.Directory == directory)
+	return ok && (a.Roster.Number != 0 || len(a.Replicas) == 0) && (directory == 0 || a.Directory == nil || *a.Directory == directory)
 }
 
-// Damaged tells whether somebody has a copy that cannot be read, or not now.
+// Damaged tells whether somebody has a copy that cannot be read, or not now, of a segment of which nobody has all.
 func (f *Findings) Damaged() bool {
-	for _, a := range f.Answers {
-		if slices.ContainsFunc(a.Replicas, func(i ReplicaInfo) bool { return i.Corrupt }) {
+	for _, copies := range f.copies {
+		if slices.ContainsFunc(copies, func(c found) bool { return c.info.Corrupt }) &&
+			!slices.ContainsFunc(copies, func(c found) bool { return c.info.Sealed && !c.info.Corrupt }) {
 			return true
 		}
 	}

@@ -244,6 +244,26 @@ func TestACorruptCopyIsReplacedByAnother(t *testing.T) {
 	}
 }
 
+func TestADamagedCopyTakesNothingFromAWholeOne(t *testing.T) {
+	s, _ := dead(t)
+	noticed := func() (f *replica.Findings, err error) {
+		for range 4 { // Whoever is asked first.
+			if _, err = gather(t, s, s.find(s.nodes()...), replica.FetchOptions{Ranges: whole, Cut: 30}); err != nil {
+				break
+			}
+		}
+		return s.find(s.nodes()...), err
+	}
+	damage(t, s.hosts["b1"], 1)
+	if f, err := noticed(); err != nil || f.Damaged() {
+		t.Fatalf("another node has the whole of what is damaged at one: %v, %v", f.Damaged(), err)
+	}
+	damage(t, s.hosts["b3"], 1)
+	if f, err := noticed(); err == nil || !f.Damaged() {
+		t.Fatalf("nobody has what is damaged at both: %v, %v", f.Damaged(), err)
+	}
+}
+
 // damage flips a bit in the middle of a replica's file, when nobody has it in memory.
 func damage(t *testing.T, h *host, id record.SegmentID) {
 	t.Helper()
