@@ -67,7 +67,7 @@ func (c *cluster) copiesOf(w *writer, segment record.SegmentID) int {
 func (c *cluster) checkCopies(w *writer, copies int) {
 	c.t.Helper()
 	few := c.lacking(w, copies)
-	if len(few) > 0 && c.book.gaveUp() {
+	if len(few) > 0 && (c.book.gaveUp() || w.p.Metrics().Replaced > 0) {
 		c.settled(w, copies)
 		few = c.lacking(w, copies)
 	}

@@ -123,7 +123,7 @@ func TestWhatClientsWereToldHasOneOrderThoughConnectionsAndTheServerDie(t *testi
 
 func connect(t *testing.T, port int, random *rand.Rand) *client.Client {
 	var mu sync.Mutex
-	c, err := client.Dial(t.Context(), fmt.Sprint("ostro://127.0.0.1:", port), client.Options{
+	options := client.Options{
 		SessionTimeout: 2 * time.Second,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			inner, err := new(net.Dialer).DialContext(ctx, network, address)
@@ -136,10 +136,13 @@ func connect(t *testing.T, port int, random *rand.Rand) *client.Client {
 			m.left.Store(150 + random.Int64N(3000))
 			return m, nil
 		},
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+	var c *client.Client
+	await.True(t, "a client is connected", func() bool { // For one attempt it has as little time as for silence.
+		var err error
+		c, err = client.Dial(t.Context(), fmt.Sprint("ostro://127.0.0.1:", port), options)
+		return err == nil
+	})
 	return c
 }
 
