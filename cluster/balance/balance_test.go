@@ -310,6 +310,28 @@ func TestNothingMovesToANodeThatIsFull(t *testing.T) {
 	}
 }
 
+// A node that was drained may live on for long.
+func TestNothingMovesBetweenThoseThatShareEvenlyBesideADrainedNode(t *testing.T) {
+	rates := make([]float64, balance.Slots)
+	for slot := range rates {
+		rates[slot] = 10
+	}
+	w := newWorld(t, 1, 3, rates)
+	m, err := w.m.Assign(w.m.Ranges("n3").Share(0.5), "n1")
+	if err == nil {
+		m, err = m.Assign(m.Ranges("n3"), "n2")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.m = m
+	loads := w.loads(false)
+	loads[2].Full = true
+	if p := balance.Make(w.m, loads, balance.Policy{}, balance.Spent{}); len(p.Moves) > 0 || p.Ratio > 1.05 {
+		t.Fatalf("%+v", p)
+	}
+}
+
 // TestEveryMoveHelps plays random loads: a plan never makes the fullest node fuller, and
 // moves only what its node owns.
 func TestEveryMoveHelps(t *testing.T) {

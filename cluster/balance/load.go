@@ -113,7 +113,26 @@ func byOps(load *Load, _ *node) []float64 {
 // byBytes weighs them by what is in them.
 func byBytes(_ *Load, n *node) []float64 { return slices.Clone(n.bytes) }
 
-func (l *ledger) average() float64 { return l.total / float64(len(l.nodes)) }
+// average is what each would carry if all that may carry more had the same. Nodes that may not, as one that is drained, count for what they
+// carry only: else those that share everything evenly would carry more than the average for ever. Where there is one at the most that may,
+// nothing can move, and all count.
+func (l *ledger) average() float64 {
+	n := 0
+	for _, node := range l.nodes {
+		n += b2i(!node.full)
+	}
+	if n < 2 {
+		n = len(l.nodes)
+	}
+	return l.total / float64(n)
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
 
 // fullest is the node that carries most, and how many times the average that is.
 func (l *ledger) fullest() (*node, float64) {

@@ -109,6 +109,9 @@ func (l *ledger) step(plan *Plan, from *node, p Policy, spent *Spent) (Held, str
 		return HeldTarget, "no other node may take more"
 	}
 	want := min(from.sum-l.average(), l.average()-to.sum)
+	if want <= 0 {
+		return HeldTarget, "no node that may take more carries less than the average"
+	}
 	w, ok := l.fit(from, to, want)
 	if !ok {
 		if w, ok = from.lightest(); !ok || to.sum+w.sum >= from.sum || w.sum >= from.sum {

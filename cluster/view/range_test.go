@@ -144,13 +144,17 @@ func TestTheWholeSpaceIsDividedEvenlyAtSlots(t *testing.T) {
 	}
 }
 
-func TestOnePlaceCannotBeDividedFurther(t *testing.T) {
-	parts := Ranges{{7, 8}}.Divide(4)
+func TestNoSlotIsDivided(t *testing.T) {
+	s := SlotsRange(5, 7)
+	parts := RangesOf(s).Divide(7)
 	var all Ranges
 	for _, p := range parts {
+		if len(p) > 0 && !p.Equal(RangesOf(SlotsRange(p[0].First.Slot(), p[0].Last.Slot()))) {
+			t.Errorf("a part is %v", p)
+		}
 		all = all.Union(p)
 	}
-	if len(parts) != 4 || !all.Equal(Ranges{{7, 8}}) {
+	if len(parts) != 7 || !all.Equal(RangesOf(s)) {
 		t.Fatalf("got %v", parts)
 	}
 }

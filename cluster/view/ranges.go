@@ -117,34 +117,16 @@ func (s Ranges) AtSlots() []Range {
 }
 
 // Divide deals the set out in n parts of about equal size, each as contiguous as
-// can be. It cuts at the borders of slots while there are n slots to deal, so that
-// Redis Cluster clients can follow, and within slots below that. A set of fewer
-// than n places leaves parts empty.
+// can be. It cuts at the borders of slots only: commands with several keys of a slot
+// need all of it at one node, and so do tools that move slots. A set of fewer than n
+// slots leaves parts empty.
 func (s Ranges) Divide(n int) []Ranges {
 	pieces := s.AtSlots()
-	for len(pieces) < n && halveLargest(&pieces) {
-	}
 	parts := make([]Ranges, n)
 	for i := range parts {
 		parts[i] = RangesOf(pieces[i*len(pieces)/n : (i+1)*len(pieces)/n]...)
 	}
 	return parts
-}
-
-// halveLargest cuts the largest piece in two, or says that there is none to cut.
-func halveLargest(pieces *[]Range) bool {
-	largest := -1
-	for i, p := range *pieces {
-		if p.First < p.Last && (largest < 0 || p.Fraction() > (*pieces)[largest].Fraction()) {
-			largest = i
-		}
-	}
-	if largest < 0 {
-		return false
-	}
-	low, high := (*pieces)[largest].halves()
-	*pieces = slices.Replace(*pieces, largest, largest+1, low, high)
-	return true
 }
 
 // String returns the ranges, separated by commas.

@@ -11,6 +11,16 @@ func (s Ranges) Share(fraction float64) Ranges {
 	case !(fraction > 0): // Nor is it a number, perhaps.
 		return nil
 	}
+	wanted, taken := s.Fraction()*fraction, s.lastSlots(fraction)
+	sum, near := taken.Fraction(), wanted/8
+	if len(taken) > 0 && !taken.Equal(s) && sum > wanted-near && sum < wanted+near {
+		return taken
+	}
+	return s.lastPlaces(fraction)
+}
+
+// lastSlots is what comes nearest to a fraction of the set, from its end on, without a cut within a slot; it may be nothing.
+func (s Ranges) lastSlots(fraction float64) Ranges {
 	wanted, pieces := s.Fraction()*fraction, s.AtSlots()
 	var taken []Range
 	sum := 0.0
@@ -21,10 +31,7 @@ func (s Ranges) Share(fraction float64) Ranges {
 		}
 		taken, sum = append(taken, pieces[i]), sum+size
 	}
-	if near := wanted / 8; len(taken) > 0 && len(taken) < len(pieces) && sum > wanted-near && sum < wanted+near {
-		return RangesOf(taken...)
-	}
-	return s.lastPlaces(fraction)
+	return RangesOf(taken...)
 }
 
 // lastPlaces is a fraction of the set, cut wherever it ends; one place at least.
@@ -46,7 +53,7 @@ func (s Ranges) lastPlaces(fraction float64) Ranges {
 }
 
 // Join plans how a node gets as much as its fellows have: those that have more than all would have in
-// equal parts give of that, in proportion. Without a move the node has its share already.
+// equal parts give of that, in proportion and in whole slots. Without a move the node has its share already.
 func (m Map) Join(to NodeID, fellows ...NodeID) []Move {
 	fair := 1 / float64(len(fellows)+1)
 	missing := fair - m.Ranges(to).Fraction()
@@ -65,7 +72,9 @@ func (m Map) Join(to NodeID, fellows ...NodeID) []Move {
 		if more := over[n]; more > 0 {
 			has := m.Ranges(n)
 			give := min(more, missing*more/sum) / has.Fraction()
-			moves = append(moves, Move{has.Share(give), n, to})
+			if some := has.lastSlots(give); len(some) > 0 {
+				moves = append(moves, Move{some, n, to})
+			}
 		}
 	}
 	return moves
