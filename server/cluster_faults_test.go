@@ -267,13 +267,20 @@ func TestANodeStopsWhileItBeginsAnew(t *testing.T) {
 	}
 }
 
+// grant asks for something to be done with a node, and waits until it is.
+func (w *world) grant(n view.NodeID, what meta.Wish) {
+	w.t.Helper()
+	asked, err := w.meta.Wish(patient(w.t), n, what)
+	w.must(err)
+	w.must(w.meta.Fulfil(patient(w.t), n, asked, func(why string) { w.t.Log(why) }))
+}
+
 func TestADrainedNodeGivesAllToOthersAndStays(t *testing.T) {
 	w := newWorld(t)
 	w.start("n1", "n2", "n3", "n4")
 	w.await("copies", copied)
 	w.write(w.client("n1"), 0, 1000)
-	w.must(w.meta.Wish(patient(t), "n2", meta.Wish{Act: meta.Drain}))
-	w.must(w.meta.Fulfil(patient(t), "n2", func(why string) { t.Log(why) }))
+	w.grant("n2", meta.Wish{Act: meta.Drain})
 	s := w.await("its return", func(s *meta.Snapshot) bool { return settled(s) && s.IsAlive("n2") })
 	if len(s.Map.Ranges("n2")) != 0 {
 		t.Fatalf("n2 has %v", s.Map.Ranges("n2"))
@@ -288,8 +295,7 @@ func TestADrainedNodeGivesAllToOthersAndStays(t *testing.T) {
 	w.check(w.client("n1", "n3"), 0, 1000)
 	w.must(w.nodes["n2"].Stop(patient(t)))
 	delete(w.nodes, "n2")
-	w.must(w.meta.Wish(patient(t), "n2", meta.Wish{Act: meta.Remove}))
-	w.must(w.meta.Fulfil(patient(t), "n2", nil))
+	w.grant("n2", meta.Wish{Act: meta.Remove})
 	w.check(w.client("n1", "n3"), 0, 1000)
 }
 
@@ -448,5 +454,41 @@ func TestANodeWhoseFabricIsGoneAsksToBeStopped(t *testing.T) {
 	}
 	if err := n.Failure(); err == nil || !strings.Contains(err.Error(), "the fabric is gone") || n.Health() == nil {
 		t.Fatalf("the failure is %v, the health %v", err, n.Health())
+	}
+}
+
+// Whoever is left beside drained nodes has its copies there: without any it would take no writes.
+func TestDrainedNodesHoldCopiesOfWhoIsLeftAlone(t *testing.T) {
+	draining := meta.Marks{Draining: true}
+	for _, c := range []struct {
+		what  string
+		alive []view.NodeID
+		marks map[view.NodeID]meta.Marks
+		want  string
+	}{
+		{"all stay", []view.NodeID{"a", "b", "c"}, nil, "[a b c]"},
+		{"another stays", []view.NodeID{"a", "b", "c"}, map[view.NodeID]meta.Marks{"c": draining}, "[a b]"},
+		{"it leaves itself", []view.NodeID{"a", "b", "c"}, map[view.NodeID]meta.Marks{"a": draining}, "[b c]"},
+		{"the others leave", []view.NodeID{"a", "b", "c"}, map[view.NodeID]meta.Marks{"b": draining, "c": draining}, "[a b c]"},
+		{"one leaves, one is dead", []view.NodeID{"a", "b"}, map[view.NodeID]meta.Marks{"b": draining}, "[a b]"},
+		{"both are dead", []view.NodeID{"a"}, map[view.NodeID]meta.Marks{"b": draining}, "[a]"},
+	} {
+		s := &meta.Snapshot{
+			Nodes: map[view.NodeID]meta.Node{"a": {ID: "a", Log: 7}, "b": {ID: "b"}, "c": {ID: "c"}},
+			Logs:  map[record.LogID]meta.Log{7: {ID: 7, Node: "a"}},
+			Marks: c.marks, Alive: map[view.NodeID]meta.Presence{},
+		}
+		for _, n := range c.alive {
+			s.Alive[n] = meta.Presence{}
+		}
+		m := server.Membership(s, s.Logs[7], nil)
+		var living []string
+		for _, one := range m.Living {
+			living = append(living, string(one.ID))
+		}
+		slices.Sort(living)
+		if got := fmt.Sprint(living); got != c.want || m.Known != 3 {
+			t.Errorf("%s: %s of %d", c.what, got, m.Known)
+		}
 	}
 }

@@ -88,7 +88,7 @@ func (h *host) members() replica.Membership {
 	return membership(s, s.Logs[s.Nodes[h.self].Log], changed)
 }
 
-// membership is who may hold copies of a log: who lives and shall stay. Nodes that were given up
+// membership is who may hold copies of a log: who lives and shall stay, or if that is nobody, who lives. Nodes that were given up
 // for good are none at all.
 func membership(s *meta.Snapshot, log meta.Log, changed <-chan struct{}) replica.Membership {
 	m := replica.Membership{Changed: changed, Ghosts: map[view.NodeID]view.NodeID{}}
@@ -97,13 +97,24 @@ func membership(s *meta.Snapshot, log meta.Log, changed <-chan struct{}) replica
 			m.Ghosts[b] = meta.GhostOf(b)
 		}
 	}
+	var leaving []replica.Member
+	others := false
 	for id, n := range s.Nodes {
 		if !s.Lost(id) {
 			m.Known++
 		}
-		if s.IsAlive(id) && !s.Draining(id) {
-			m.Living = append(m.Living, replica.Member{ID: view.NodeID(id), Zone: n.Zone})
+		one := replica.Member{ID: view.NodeID(id), Zone: n.Zone}
+		switch {
+		case !s.IsAlive(id):
+		case !s.Draining(id):
+			m.Living = append(m.Living, one)
+			others = others || id != log.Node
+		case id != log.Node:
+			leaving = append(leaving, one)
 		}
+	}
+	if !others {
+		m.Living = append(m.Living, leaving...)
 	}
 	return m
 }

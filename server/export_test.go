@@ -24,6 +24,9 @@ func (n *Node) Shelf(name string) *library.Shelf {
 // NobodyElse tells whether nobody is left who could have more of a log.
 var NobodyElse = nobodyElse
 
+// Membership is who may hold copies of a log.
+var Membership = membership
+
 // Engine is the node's store, as long as it serves.
 func (n *Node) Engine() *store.Store { return n.store.Load() }
 

@@ -61,8 +61,22 @@ type world struct {
 	cut     record.BatchID // of the next plan
 	idle    map[view.NodeID]bool
 	carries bool // nodes carry migrations out by themselves
+	wished  map[view.NodeID]meta.Wish
 	grace   time.Duration
 }
+
+// wish asks for something to be done with a node, and fulfil waits until it is.
+func (w *world) wish(n view.NodeID, what meta.Wish) {
+	w.t.Helper()
+	asked, err := w.meta.Wish(patience(w.t), n, what)
+	w.must(err)
+	if w.wished == nil {
+		w.wished = map[view.NodeID]meta.Wish{}
+	}
+	w.wished[n] = asked
+}
+
+func (w *world) fulfil(n view.NodeID) error { return w.meta.Fulfil(patience(w.t), n, w.wished[n], nil) }
 
 func newWorld(t *testing.T, settings meta.Settings) *world {
 	t.Helper()
@@ -397,7 +411,7 @@ func TestWhatNobodyHasIsGivenUpOnlyWithItsNode(t *testing.T) {
 	w.await("word of what is missing", func(s *meta.Snapshot) bool {
 		return strings.Contains(s.Progress[log][meta.TheCoordinator].Stage, "nobody has a copy of 1 of its segments")
 	})
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove, Lost: true}))
+	w.wish("n2", meta.Wish{Act: meta.Remove, Lost: true})
 	w.await("heirs", settled)
 	w.exclude("n2", "n1", "n4")
 	s := w.await("heirs without it", func(s *meta.Snapshot) bool { _, known := s.Nodes["n2"]; return settled(s) && !known })
@@ -484,7 +498,7 @@ func TestADrainedNodeMovesAllToOthersWhileItLives(t *testing.T) {
 	w.mu.Lock()
 	w.carries = true
 	w.mu.Unlock()
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
+	w.wish("n2", meta.Wish{Act: meta.Drain})
 	s := w.await("word of who still counts on it", func(s *meta.Snapshot) bool {
 		return strings.Contains(s.Wishes["n2"].Waiting, "have their copies made elsewhere")
 	})
@@ -497,19 +511,19 @@ func TestADrainedNodeMovesAllToOthersWhileItLives(t *testing.T) {
 		}
 	}
 	w.exclude("n2", "n1", "n4")
-	w.must(w.meta.Fulfil(patience(t), "n2", nil))
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove}))
-	if err := w.meta.Fulfil(patience(t), "n2", nil); err == nil || !strings.Contains(err.Error(), "n2 is alive") {
+	w.must(w.fulfil("n2"))
+	w.wish("n2", meta.Wish{Act: meta.Remove})
+	if err := w.fulfil("n2"); err == nil || !strings.Contains(err.Error(), "n2 is alive") {
 		t.Fatalf("a living node was removed: %v", err)
 	}
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Add}))
-	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	w.wish("n2", meta.Wish{Act: meta.Add})
+	w.must(w.fulfil("n2"))
 	s = w.await("no mark", func(s *meta.Snapshot) bool { return !s.Draining("n2") })
 	if len(s.Map.Ranges("n2")) != 0 {
 		t.Fatalf("n2 was given %v, and nobody asked for it", s.Map.Ranges("n2"))
 	}
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Add, Share: true}))
-	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	w.wish("n2", meta.Wish{Act: meta.Add, Share: true})
+	w.must(w.fulfil("n2"))
 	s = w.await("its share", settled)
 	for _, n := range s.Living() {
 		if share := s.Map.Ranges(n).Fraction(); math.Abs(share-0.25) > 0.02 {
@@ -523,19 +537,19 @@ func TestADrainingNodeThatDiesIsRecovered(t *testing.T) {
 	w.mu.Lock()
 	w.idle["n2"] = true // It moves nothing.
 	w.mu.Unlock()
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
+	w.wish("n2", meta.Wish{Act: meta.Drain})
 	w.await("migrations", func(s *meta.Snapshot) bool { return len(s.Open("n2")) > 0 })
 	w.kill("n2")
 	w.await("word of who still counts on it", func(s *meta.Snapshot) bool {
 		return strings.Contains(s.Wishes["n2"].Waiting, "have their copies made elsewhere")
 	})
 	w.exclude("n2", "n1", "n4")
-	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	w.must(w.fulfil("n2"))
 	if s := w.cache.Snapshot(); len(s.Map.Ranges("n2")) != 0 {
 		t.Fatalf("n2 has %v", s.Map.Ranges("n2"))
 	}
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Remove}))
-	w.must(w.meta.Fulfil(patience(t), "n2", nil))
+	w.wish("n2", meta.Wish{Act: meta.Remove})
+	w.must(w.fulfil("n2"))
 	w.await("oblivion", func(s *meta.Snapshot) bool { _, known := s.Nodes["n2"]; return !known })
 }
 
@@ -544,12 +558,12 @@ func TestWhoCancelsAMigrationOfADrainCancelsTheDrain(t *testing.T) {
 	w.mu.Lock()
 	w.idle["n2"] = true
 	w.mu.Unlock()
-	w.must(w.meta.Wish(patience(t), "n2", meta.Wish{Act: meta.Drain}))
+	w.wish("n2", meta.Wish{Act: meta.Drain})
 	s := w.await("migrations", func(s *meta.Snapshot) bool { return len(s.Open("n2")) == 3 })
 	for _, m := range s.Open("n2") {
 		w.must(w.meta.CancelMigration(patience(t), m.ID))
 	}
-	if err := w.meta.Fulfil(patience(t), "n2", nil); err == nil || !strings.Contains(err.Error(), "was cancelled, so the rest was not done") {
+	if err := w.fulfil("n2"); err == nil || !strings.Contains(err.Error(), "was cancelled, so the rest was not done") {
 		t.Fatalf("it was drained: %v", err)
 	}
 	w.await("no mark", func(s *meta.Snapshot) bool { return !s.Draining("n2") && len(s.Open("n2")) == 0 })
@@ -559,9 +573,41 @@ func TestTheLastNodeCannotBeDrained(t *testing.T) {
 	w := newWorld(t, lasting(1))
 	w.join("n1")
 	w.await("owners", settled)
-	w.must(w.meta.Wish(patience(t), "n1", meta.Wish{Act: meta.Drain}))
-	if err := w.meta.Fulfil(patience(t), "n1", nil); err == nil || !strings.Contains(err.Error(), "there is no other node") {
+	w.wish("n1", meta.Wish{Act: meta.Drain})
+	if err := w.fulfil("n1"); err == nil || !strings.Contains(err.Error(), "there is no other node") {
 		t.Fatalf("it was: %v", err)
+	}
+}
+
+// What is left alone has nobody to have copies at, and its writes would wait for them.
+func TestANodeIsNotDrainedThatAloneHasCopiesOfWhatIsLeft(t *testing.T) {
+	w := newWorld(t, lasting(2))
+	w.join("n1")
+	w.join("n2")
+	w.await("owners", settled)
+	w.wish("n2", meta.Wish{Act: meta.Drain})
+	if err := w.fulfil("n2"); err == nil || !strings.Contains(err.Error(), "n1 would be alone") {
+		t.Fatalf("it was: %v", err)
+	}
+	if w.cache.Snapshot().Draining("n2") {
+		t.Error("it has a mark")
+	}
+}
+
+func TestWhereNobodyHasCopiesANodeIsDrained(t *testing.T) {
+	settings := lasting(1)
+	settings.Replicas = 1
+	w := newWorld(t, settings)
+	w.mu.Lock()
+	w.carries = true
+	w.mu.Unlock()
+	w.join("n1")
+	w.join("n2")
+	w.await("owners", settled)
+	w.wish("n1", meta.Wish{Act: meta.Drain})
+	w.must(w.fulfil("n1"))
+	if s := w.cache.Snapshot(); len(s.Map.Ranges("n1")) != 0 {
+		t.Errorf("n1 has %v", s.Map.Ranges("n1"))
 	}
 }
 
@@ -603,7 +649,7 @@ func TestANodeStaysKnownWhileARecoveryMayCountOnIt(t *testing.T) {
 	log := w.cache.Snapshot().Nodes["n2"].Log
 	w.kill("n2")
 	w.await("a recovery", func(s *meta.Snapshot) bool { _, going := s.Recoveries[log]; return going })
-	w.must(w.meta.Wish(patience(t), "n5", meta.Wish{Act: meta.Remove, Lost: true}))
+	w.wish("n5", meta.Wish{Act: meta.Remove, Lost: true})
 	s := w.await("word of who counts on n5", func(s *meta.Snapshot) bool {
 		_, known := s.Nodes["n5"]
 		return !known || s.Wishes["n5"].Waiting != ""
@@ -625,8 +671,8 @@ func TestNodesThatAreLostTogetherAreForgottenThoughTheyHadCopiesOfEachOther(t *t
 	w.kill("n5")
 	w.kill("n6")
 	for _, n := range []view.NodeID{"n5", "n6"} {
-		w.must(w.meta.Wish(patience(t), n, meta.Wish{Act: meta.Remove, Lost: true}))
-		w.must(w.meta.Fulfil(patience(t), n, nil))
+		w.wish(n, meta.Wish{Act: meta.Remove, Lost: true})
+		w.must(w.fulfil(n))
 	}
 	s := w.await("oblivion", func(s *meta.Snapshot) bool { return len(s.Nodes) == 4 })
 	for _, l := range s.Logs {

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -35,7 +36,8 @@ func (c *coordinator) carryOut(ctx context.Context, s *meta.Snapshot, n view.Nod
 	}
 	asked, err := c.term.Migrate(ctx, e.why, e.moves...)
 	if err != nil {
-		return fmt.Errorf("%s: %w", e.why, err)
+		err = fmt.Errorf("%s: %w", e.why, err)
+		return errors.Join(err, c.term.Defer(ctx, n, w, err.Error()))
 	}
 	c.Log.Info("keys are moved", "why", e.why, "migrations", asked)
 	return nil

@@ -56,11 +56,8 @@ func (c *coordinator) add(ctx context.Context, s *meta.Snapshot, n view.NodeID, 
 func (c *coordinator) drain(ctx context.Context, s *meta.Snapshot, n view.NodeID, w meta.Wish) error {
 	owns := s.Map.Ranges(n)
 	if !s.Draining(n) {
-		if why := c.cannotDrain(s, n, len(owns) > 0); why != "" {
-			return c.term.Refuse(ctx, n, w, why)
-		}
-		c.Log.Info("a node is drained", "node", n)
-		return c.term.BeginDrain(ctx, n, w)
+		c.Log.Info("a node is to be drained", "node", n)
+		return c.term.BeginDrain(ctx, n, w, cannotDrain)
 	}
 	if !s.IsAlive(n) && (len(owns) > 0 || len(s.Arriving(n)) > 0) {
 		return c.term.Defer(ctx, n, w, "others take the keys of "+string(n))
@@ -89,12 +86,17 @@ func (c *coordinator) drained(ctx context.Context, s *meta.Snapshot, n view.Node
 	return c.term.Granted(ctx, n, w)
 }
 
-func (c *coordinator) cannotDrain(s *meta.Snapshot, n view.NodeID, owns bool) string {
+// cannotDrain is why a node cannot be drained; empty if it can.
+func cannotDrain(s *meta.Snapshot, n view.NodeID) string {
+	owns, log := len(s.Map.Ranges(n)) > 0, s.Logs[s.Nodes[n].Log]
 	others := slices.DeleteFunc(fit(s), func(o view.NodeID) bool { return o == n })
-	waitFor, ok := s.Recoverable(s.Nodes[n].Log, s.IsAlive)
+	waitFor, ok := s.Recoverable(log.ID, s.IsAlive)
 	switch {
 	case len(others) == 0:
 		return fmt.Sprintf("%s cannot be drained: there is no other node to take what it has; start one first", n)
+	case len(others) == 1 && s.Settings.Replicas > 1:
+		return fmt.Sprintf("%s cannot be drained: %s would be alone, without copies of what it has; start another node first", n, others[0])
+	case owns && log.Copies == 0 && s.IsAlive(n): // It moves what it has, and nobody needs copies.
 	case owns && !ok && s.IsAlive(n):
 		return fmt.Sprintf("%s cannot be drained yet: its log has too few copies that can be reached; look at `ostro cluster status` and try again", n)
 	case owns && !ok:

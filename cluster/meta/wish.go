@@ -39,16 +39,10 @@ type Wish struct {
 	Waiting string `json:"waiting,omitempty"`
 }
 
-// Wish asks for something to be done with a node, in place of what was asked for before.
-func (s *Store) Wish(ctx context.Context, n view.NodeID, w Wish) error {
-	if w.Act != Drain && w.Act != Add && w.Act != Remove {
-		return fmt.Errorf("there is no act %q: use drain, add or remove", w.Act)
-	}
-	if w.Lost && w.Act != Remove {
-		return errors.New("only a node that is removed can be lost for good")
-	}
-	if w.Share && w.Act != Add {
-		return errors.New("only a node that is added can be given its share")
+// Wish asks for something to be done with a node, in place of what was asked for before, and returns what Fulfil takes.
+func (s *Store) Wish(ctx context.Context, n view.NodeID, w Wish) (Wish, error) {
+	if err := w.check(); err != nil {
+		return w, err
 	}
 	w.At, w.Refused, w.Waiting = time.Now().UTC(), "", ""
 	_, _, err := s.change(ctx, nil, func(e *edit) error {
@@ -59,11 +53,25 @@ func (s *Store) Wish(ctx context.Context, n view.NodeID, w Wish) error {
 		w.After = e.seen.lastMigration
 		return e.put(keyWish(n), w)
 	})
-	return err
+	return w, err
+}
+
+// check tells what is wrong with a wish.
+func (w Wish) check() error {
+	if w.Act != Drain && w.Act != Add && w.Act != Remove {
+		return fmt.Errorf("there is no act %q: use drain, add or remove", w.Act)
+	}
+	if w.Lost && w.Act != Remove {
+		return errors.New("only a node that is removed can be lost for good")
+	}
+	if w.Share && w.Act != Add {
+		return errors.New("only a node that is added can be given its share")
+	}
+	return nil
 }
 
 // Fulfil waits until a wish was granted, or says why it was not, and tells meanwhile what it waits for.
-func (s *Store) Fulfil(ctx context.Context, n view.NodeID, waiting func(string)) error {
+func (s *Store) Fulfil(ctx context.Context, n view.NodeID, asked Wish, waiting func(string)) error {
 	c, err := s.Follow(ctx)
 	if err != nil {
 		return err
@@ -72,26 +80,46 @@ func (s *Store) Fulfil(ctx context.Context, n view.NodeID, waiting func(string))
 	last := ""
 	got, err := c.Wait(ctx, func(seen *Snapshot) bool {
 		w, there := seen.Wishes[n]
+		if there = there && w.At.Equal(asked.At); !there {
+			return true
+		}
 		if why := w.Waiting; why != last && why != "" && waiting != nil {
 			waiting(why)
 		}
 		last = w.Waiting
-		return !there || w.Refused != ""
+		return w.Refused != ""
 	})
 	if err != nil {
 		return err
 	}
-	if w := got.Wishes[n]; w.Refused != "" {
-		_ = s.Withdraw(ctx, n)
+	switch w, there := got.Wishes[n]; {
+	case there && !w.At.Equal(asked.At):
+		return fmt.Errorf("somebody has asked for %s of %s since: the %s was given up", w.Act, n, asked.Act)
+	case there:
+		_ = s.withdraw(ctx, n, w)
 		return errors.New(w.Refused)
+	case !asked.holds(got, n):
+		return fmt.Errorf("somebody has asked for something else of %s since: the %s was given up; look at `ostro cluster status`", n, asked.Act)
 	}
 	return nil
 }
 
-// Withdraw takes a wish back that was not granted yet.
-func (s *Store) Withdraw(ctx context.Context, n view.NodeID) error {
+// holds tells whether a node is as a wish wanted it.
+func (w Wish) holds(s *Snapshot, n view.NodeID) bool {
+	_, known := s.Nodes[n]
+	switch w.Act {
+	case Drain:
+		return !known || s.Draining(n)
+	case Add:
+		return known && !s.Draining(n)
+	}
+	return !known
+}
+
+// withdraw takes a wish back, unless another has taken its place.
+func (s *Store) withdraw(ctx context.Context, n view.NodeID, w Wish) error {
 	_, _, err := s.change(ctx, nil, func(e *edit) error {
-		if _, there := e.seen.Wishes[n]; there {
+		if now, there := e.seen.Wishes[n]; there && now.At.Equal(w.At) {
 			e.delete(keyWish(n))
 		}
 		return nil
@@ -109,10 +137,13 @@ func (t *Term) Granted(ctx context.Context, n view.NodeID, w Wish) error {
 
 // Refuse says why a wish will not be done.
 func (t *Term) Refuse(ctx context.Context, n view.NodeID, w Wish, why string) error {
-	return t.answer(ctx, n, w, func(e *edit) error {
-		w.Refused, w.Waiting = why, ""
-		return e.put(keyWish(n), w)
-	})
+	return t.answer(ctx, n, w, func(e *edit) error { return e.refuse(n, w, why) })
+}
+
+// refuse writes why a wish is not done.
+func (e *edit) refuse(n view.NodeID, w Wish, why string) error {
+	w.Refused, w.Waiting = why, ""
+	return e.put(keyWish(n), w)
 }
 
 // Defer says what a wish waits for.

@@ -80,9 +80,13 @@ func (s *Snapshot) Open(n view.NodeID) []Migration {
 	return s.migrations(func(m Migration) bool { return m.of(n) && !m.Stage.Ended() })
 }
 
-// BeginDrain marks a node as draining, as a wish asks for that still stands.
-func (t *Term) BeginDrain(ctx context.Context, n view.NodeID, w Wish) error {
+// BeginDrain marks a node as draining, as a wish asks for that still stands, unless there is a reason why it cannot be: then the wish
+// is refused. The reason is asked for as of the change, for others may be drained at the same time.
+func (t *Term) BeginDrain(ctx context.Context, n view.NodeID, w Wish, cannot func(*Snapshot, view.NodeID) string) error {
 	return t.answer(ctx, n, w, func(e *edit) error {
+		if why := cannot(e.seen, n); why != "" {
+			return e.refuse(n, w, why)
+		}
 		return e.mark(n, func(m *Marks) { m.Draining = true })
 	})
 }
@@ -93,7 +97,6 @@ func (t *Term) RefuseDrain(ctx context.Context, n view.NodeID, w Wish, why strin
 		if err := e.mark(n, func(m *Marks) { m.Draining = false }); err != nil {
 			return err
 		}
-		w.Refused, w.Waiting = why, ""
-		return e.put(keyWish(n), w)
+		return e.refuse(n, w, why)
 	})
 }

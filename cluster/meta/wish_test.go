@@ -7,6 +7,14 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 )
 
+// wish asks for something to be done with a node.
+func wish(t *testing.T, s *Store, n view.NodeID, w Wish) Wish {
+	t.Helper()
+	asked, err := s.Wish(patience(t), n, w)
+	ok(t, err)
+	return asked
+}
+
 // wished returns the wish that there is for a node.
 func wished(t *testing.T, s *Store, n view.NodeID) Wish {
 	t.Helper()
@@ -19,23 +27,29 @@ func wished(t *testing.T, s *Store, n view.NodeID) Wish {
 
 func TestAWishIsGrantedOrRefusedByTheCoordinator(t *testing.T) {
 	s, _, term := three(t)
-	wantError(t, s.Wish(patience(t), "n9", Wish{Act: Drain}), "there is no node n9")
-	wantError(t, s.Wish(patience(t), "n1", Wish{Act: "dance"}), "use drain, add or remove")
-	wantError(t, s.Wish(patience(t), "n1", Wish{Act: Drain, Lost: true}), "only a node that is removed")
-	ok(t, s.Wish(patience(t), "n1", Wish{Act: Drain}))
+	refused := func(n view.NodeID, w Wish, why string) {
+		t.Helper()
+		_, err := s.Wish(patience(t), n, w)
+		wantError(t, err, why)
+	}
+	refused("n9", Wish{Act: Drain}, "there is no node n9")
+	refused("n1", Wish{Act: "dance"}, "use drain, add or remove")
+	refused("n1", Wish{Act: Drain, Lost: true}, "only a node that is removed")
+	drain := wish(t, s, "n1", Wish{Act: Drain})
 	ok(t, term.Defer(patience(t), "n1", wished(t, s, "n1"), "for rain"))
 	told := make(chan string, 1)
 	done := make(chan error, 1)
-	go func() { done <- s.Fulfil(patience(t), "n1", func(why string) { told <- why }) }()
+	go func() { done <- s.Fulfil(patience(t), "n1", drain, func(why string) { told <- why }) }()
 	if why := <-told; why != "for rain" {
 		t.Fatalf("it waits for %q", why)
 	}
+	ok(t, term.MarkDraining(patience(t), "n1", true))
 	ok(t, term.Granted(patience(t), "n1", wished(t, s, "n1")))
 	ok(t, <-done)
 
-	ok(t, s.Wish(patience(t), "n1", Wish{Act: Remove}))
+	remove := wish(t, s, "n1", Wish{Act: Remove})
 	ok(t, term.Refuse(patience(t), "n1", wished(t, s, "n1"), "it is alive"))
-	wantError(t, s.Fulfil(patience(t), "n1", nil), "it is alive")
+	wantError(t, s.Fulfil(patience(t), "n1", remove, nil), "it is alive")
 	if left := read(t, s).Wishes; len(left) != 0 {
 		t.Fatalf("left are %v", left)
 	}
@@ -43,14 +57,20 @@ func TestAWishIsGrantedOrRefusedByTheCoordinator(t *testing.T) {
 
 func TestAnAnswerIsForTheWishThatItWasMadeFor(t *testing.T) {
 	s, _, term := three(t)
-	ok(t, s.Wish(patience(t), "n1", Wish{Act: Drain}))
-	first := wished(t, s, "n1")
-	ok(t, s.Wish(patience(t), "n1", Wish{Act: Add}))
+	first := wish(t, s, "n1", Wish{Act: Drain})
+	second := wish(t, s, "n1", Wish{Act: Add})
 	ok(t, term.Granted(patience(t), "n1", first))
 	if w := wished(t, s, "n1"); w.Act != Add {
 		t.Fatalf("the second wish became %+v", w)
 	}
-	ok(t, s.Withdraw(patience(t), "n1"))
+	wantError(t, s.Fulfil(patience(t), "n1", first, nil), "somebody has asked for add of n1 since: the drain was given up")
+	ok(t, s.withdraw(patience(t), "n1", first))
+	if w := wished(t, s, "n1"); w.Act != Add {
+		t.Fatalf("who withdrew the first wish left %+v", w)
+	}
+	ok(t, term.Granted(patience(t), "n1", second))
+	wantError(t, s.Fulfil(patience(t), "n1", first, nil), "somebody has asked for something else of n1 since")
+	ok(t, s.Fulfil(patience(t), "n1", second, nil))
 	if left := read(t, s).Wishes; len(left) != 0 {
 		t.Fatalf("left are %v", left)
 	}

@@ -48,6 +48,11 @@ Settings that are not given are as by default.`,
 		Args: takes(0, 1, "auto, dry-run or off, or nothing to see what it thinks"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
+				for _, name := range []string{"trigger", "min-ops", "moves", "budget", "moves-per-hour", "every"} {
+					if cmd.Flags().Changed(name) {
+						return usagef("--%s changes nothing without a mode: `ostro cluster balance auto --%s %s`, or dry-run", name, name, cmd.Flag(name).Value)
+					}
+				}
 				return f.run(cmd.Context(), nil)
 			}
 			b, err := f.balancer(args[0])

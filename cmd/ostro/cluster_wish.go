@@ -158,10 +158,11 @@ func (f *wishFlags) wish(n view.NodeID, w meta.Wish, done string) error {
 }
 
 func (f *wishFlags) fulfil(ctx context.Context, store *meta.Store, n view.NodeID, w meta.Wish, done string) error {
-	if err := store.Wish(ctx, n, w); err != nil {
+	asked, err := store.Wish(ctx, n, w)
+	if err != nil {
 		return err
 	}
-	err := store.Fulfil(ctx, n, func(why string) { fmt.Println("Waiting: " + why) })
+	err = store.Fulfil(ctx, n, asked, func(why string) { fmt.Println("Waiting: " + why) })
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s of %s is not done yet and goes on: `ostro cluster status` tells how far it is", w.Act, n)
