@@ -27,6 +27,7 @@ type gate struct {
 	native atomic.Pointer[session.Routing]
 	redis  atomic.Pointer[redis.Routing]
 	own    atomic.Pointer[view.Ranges] // see serves
+	whole  atomic.Pointer[view.Ranges] // see expires
 
 	mu       sync.Mutex
 	seen     *meta.Snapshot
@@ -170,6 +171,8 @@ func (g *gate) route(s *meta.Snapshot) {
 		own = own.Subtract(ranges)
 	}
 	g.own.Store(&own)
+	whole := own.Subtract(g.shown)
+	g.whole.Store(&whole)
 	g.redis.Store(redisRouting(g.self, s, redis.RoutingState{
 		Epoch: uint64(s.Revision), Recovering: g.shown, Expected: g.expected, Samples: g.samples, Copies: copies(g.self, s),
 	}))
@@ -178,6 +181,10 @@ func (g *gate) route(s *meta.Snapshot) {
 
 // serves tells which places a truncation may empty: what this node owns and is not about to give away.
 func (g *gate) serves() func(record.Place) bool { return g.own.Load().Contains }
+
+// expires tells where records may be removed because their time is over: in what this node serves. What it is yet to replay, or is
+// giving back, may have newer versions elsewhere.
+func (g *gate) expires() func(record.Place) bool { return g.whole.Load().Contains }
 
 // arriving is what this node owns and does not serve yet: what a migration brings until it was opened,
 // what logs of other nodes have of it until they are replayed, and what it is about to give away.

@@ -273,7 +273,7 @@ func (l *life) openStore() error {
 	for _, m := range s.Outgoing(l.id.Node) {
 		o.Given = append(o.Given, migrate.Ranges(m.Ranges)...)
 	}
-	o.Serves = l.gate.serves
+	o.Serves, o.Expires = l.gate.serves, l.gate.expires
 	o.MayUpload, o.Elsewhere, o.Owners = l.gate.Alive, l.copyOf, l.owners
 	if o.Replicator, err = l.newPrimary(); err != nil {
 		return err

@@ -1,10 +1,17 @@
 package store
 
 import (
+	"context"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
+	"github.com/ostrodb/ostro/engine/hlog"
+	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
 )
 
@@ -36,7 +43,7 @@ func TestAnHeirTakesWhatTheSourceWroteAfterAReturn(t *testing.T) {
 	put := func(key string, version uint64, value string) []byte {
 		return entryOf(record.Header{Type: record.TypePut, Version: version}, key, value)
 	}
-	live.mustImport(t, put("there", 5, "old"), put("removed", 5, "old"))
+	live.mustImport(t, put("there", 5, "old"), put("spared", 5, "old"), put("removed", 5, "old"))
 	ss, err := st.NewSession()
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +54,9 @@ func TestAnHeirTakesWhatTheSourceWroteAfterAReturn(t *testing.T) {
 		a.Settle(ArrivingKey{Place: k.Place, Table: k.Table, Bytes: []byte(name)})
 	}
 	ss.Begin()
-	k := ss.Key(0, []byte("removed"))
+	k := ss.Key(0, []byte("spared"))
+	st.noteRemoval(&k, 5, ceiling+1) // There was no room for the tombstone, say.
+	k = ss.Key(0, []byte("removed"))
 	if s := ss.Delete(&k, nil); s != OK {
 		t.Fatal(s)
 	}
@@ -64,12 +73,12 @@ func TestAnHeirTakesWhatTheSourceWroteAfterAReturn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.mustImport(t, put("there", 6, "new"), put("absent", 1, "new"), put("removed", 5, "old"))
+	w.mustImport(t, put("there", 6, "new"), put("spared", 6, "new"), put("absent", 1, "new"), put("removed", 5, "old"))
 	if err := im.Finish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	a.End()
-	for _, name := range []string{"there", "absent"} {
+	for _, name := range []string{"there", "spared", "absent"} {
 		if v, s := lookup(t, st, name); s != OK || string(v.Value) != "new" {
 			t.Errorf("key %q, which the source wrote and then died: %v %q", name, s, v.Value)
 		}
@@ -108,5 +117,131 @@ func TestPiecesOfAValueThatComesHomeStayUntilItsRecordComes(t *testing.T) {
 	}
 	if v, s := lookup(t, st, "k"); s != OK || string(v.Value) != value {
 		t.Errorf("the value that came home is %v, of %d bytes", s, len(v.Value))
+	}
+}
+
+// The log of a life in which the value was another node's has nothing of it that counts.
+func TestAValueThatComesHomeIsNotMixedUpWithOneOfALaterLife(t *testing.T) {
+	const home = 7
+	value := strings.Repeat("a value in pieces, ", 20)
+	st, a, live := arrivingAll(t, Options{LogID: home}, 1000)
+	live.mustImport(t, largeEntries(valueName{home, 1}, 3, "{tag}", value, 50)...)
+	if err := a.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.End()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	other := strings.Repeat("of another key. ", 20)
+	for range 3 {
+		ss.Begin()
+		k := ss.Key(0, []byte("other {tag}"))
+		if s := ss.Put(&k, Write{Value: []byte(other)}, nil); s != OK {
+			t.Fatal(s, ss.Err())
+		}
+		ss.Seal()
+		ss.End()
+	}
+	for name, want := range map[string]string{"{tag}": value, "other {tag}": other} {
+		if v, s := lookup(t, st, name); s != OK || string(v.Value) != want {
+			t.Errorf("%q is %v, %.40q", name, s, v.Value)
+		}
+	}
+}
+
+// A place whose owner has died, and whose log is not replayed yet, may have an older version from before it was given back.
+func TestNothingExpiresWhereTheNewestVersionIsStillToCome(t *testing.T) {
+	var now, whole atomic.Int64
+	now.Store(50)
+	o := Options{Now: now.Load, Expires: func() func(record.Place) bool { return func(record.Place) bool { return whole.Load() != 0 } }}
+	st, a, live := arrivingAll(t, o, 1000)
+	live.mustImport(t, entryOf(record.Header{Type: record.TypePut, Version: 5, ExpireAt: 100}, "k", "old"))
+	a.Release(nil)
+	now.Store(200)
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	ss.Begin()
+	var all []index.Probe
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		cursor = st.ix.Step(cursor, sweepBuckets, func(pr *index.Probe) bool {
+			all = append(all, *pr)
+			return true
+		})
+	}
+	ss.now = now.Load()
+	for i := range all {
+		ss.dropExpired(&all[i])
+	}
+	ss.Seal()
+	ss.End()
+	im, err := st.NewImporter(ImportOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer im.Abort()
+	w, err := im.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.mustImport(t, entryOf(record.Header{Type: record.TypePut, Version: 6}, "k", "new"))
+	if err := im.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.End()
+	whole.Store(1)
+	if v, s := lookup(t, st, "k"); s != OK || string(v.Value) != "new" {
+		t.Errorf("the newest version is %v, %q", s, v.Value)
+	}
+}
+
+// A cleaning that began before does not know that the places have left: it would move their tombstones behind the floor.
+func TestPlacesHaveLeftOnlyWhenNoCleaningMovesWhatTheyHad(t *testing.T) {
+	st, err := Open(Options{Device: device.NewMemory(), Durability: EverySec, SegmentBytes: 4 << 10, Heads: 1, Cluster: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	var first *hlog.Segment
+	for n := 0; first == nil || !st.log.AtRest(first); n++ {
+		ss.Begin()
+		k := ss.Key(0, fmt.Appendf(nil, "key:%d", n))
+		if s := ss.Put(&k, Write{Value: []byte("v")}, nil); s != OK {
+			t.Fatal(s, ss.Err())
+		}
+		if v, s := ss.Get(&k); s == OK && first == nil {
+			first = st.log.Segment(v.at.Slot())
+		}
+		ss.Seal()
+		ss.End()
+	}
+	left := make(chan error, 1)
+	var begin sync.Once
+	early := false
+	err = st.cleanWith(func() {
+		begin.Do(func() {
+			go func() { left <- st.Retract(context.Background(), []Range{wholeRange}) }()
+			time.Sleep(50 * time.Millisecond)
+			early = len(left) > 0
+		})
+	}, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if early {
+		t.Error("they left in the midst of a cleaning")
+	}
+	if err := <-left; err != nil {
+		t.Fatal(err)
 	}
 }

@@ -151,7 +151,7 @@ func (w *ImportWorker) late(ctx context.Context, k *Key, ver uint64) (bool, erro
 		w.ss.Begin()
 		var pr index.Probe
 		old, st := w.ss.find(k, &pr)
-		late := st == OK && versionOf(old) >= ver || w.ss.st.arriving.dead(k, ver)
+		late := st == OK && versionOf(old) >= ver || st != OK && w.ss.st.arriving.dead(k, ver)
 		w.ss.End()
 		if st != Cold {
 			return late, nil

@@ -20,9 +20,10 @@ import (
 // the record, and it is alive as long as the record names its value: the cleaner
 // looks there, for after a crash chunks may be left of a record that never was.
 //
-// The log is the one that the value was written to first. Ids are that log's, so
-// no two values have the same name, wherever they are imported. A store in memory
-// has no log id; there, and in files from before it was written, it is left out.
+// The log is the one that the value was written to first. Ids are that log's, and
+// those of each life are above those of all before, so no two values have the same
+// name, wherever they are imported. A store in memory has no log id; there, and in
+// files from before it was written, it is left out.
 
 const (
 	manifestBytes = 28

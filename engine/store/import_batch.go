@@ -234,8 +234,8 @@ func (w *ImportWorker) take(it *importItem, pr *index.Probe, old record.Ptr, st 
 // the head.
 func (w *ImportWorker) install(it *importItem, pr *index.Probe, old record.Ptr) (done bool) {
 	ss, n := w.ss, it.p.Length()
-	if ss.st.arriving.dead(&it.key, it.p.Version()) {
-		return true // It was removed here, or before.
+	if old.IsNil() && ss.st.arriving.dead(&it.key, it.p.Version()) {
+		return true // It was removed here, or before. If there is one, it has come since, or the removal failed.
 	}
 	if most := ss.st.log.MaxEntry(); n > most {
 		w.fail(errForeignSegments)

@@ -36,7 +36,7 @@ func (st *Store) foreign(p record.Ptr) bool {
 }
 
 // others tells whether a record or a piece of one belongs to a place that another node serves: one that is copied here,
-// or whose records this node has until the other has them. Nothing is removed there because its time is over. What was sent to its
+// or whose records this node has until the other has them; or to one of which this node has not replayed all yet. Nothing is removed there because its time is over. What was sent to its
 // owner is gone here without a tombstone, and an older version of it may be back after a restart: the deletion of that would have
 // the version of what was sent, and hide it if the place comes back.
 func (st *Store) others(p record.Ptr) bool {
@@ -44,7 +44,7 @@ func (st *Store) others(p record.Ptr) bool {
 		return false
 	}
 	place, ok := PlaceOfEntry(p)
-	return ok && (st.imports.isForeign(place) || !st.opts.Serves()(place))
+	return ok && (st.imports.isForeign(place) || !st.opts.Expires()(place))
 }
 
 // Apply ends a round of an import of what another store owns: large values become visible, and what was removed

@@ -15,12 +15,15 @@ type leftPlaces struct {
 	floors atomic.Pointer[[]record.Floor]
 }
 
-// leave notes that nothing of some ranges is in the index any more.
+// leave notes that nothing of some ranges is in the index any more. A cleaning under way did not know that when it began, and moves
+// tombstones of theirs to where the log goes on: its end is waited for, so that they are history, too.
 func (st *Store) leave(ranges []Range) {
 	var spans []record.Span
 	for _, r := range ranges {
 		spans = append(spans, record.Span(r))
 	}
+	st.cleaning.Lock()
+	defer st.cleaning.Unlock()
 	batch, segment := st.Position()
 	l := &st.left
 	l.mu.Lock()

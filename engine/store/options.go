@@ -145,6 +145,9 @@ type Options struct {
 	// Serves tells which places are this node's now, inside of a guard; nil is all. Truncate deletes nothing
 	// of others, which a source has until their target has them.
 	Serves func() func(record.Place) bool
+	// Expires tells in which of them records are removed because their time is over, likewise; nil is Serves. Where logs of others are
+	// still to be replayed an older version would be removed, and the newer one that follows taken for what was.
+	Expires func() func(record.Place) bool
 	// Owners are nodes whose places this store has records of, which it is to send them before they are cleaned; nil is
 	// none. See Owner.
 	Owners func() []Owner
@@ -178,6 +181,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Serves == nil {
 		o.Serves = func() func(record.Place) bool { return func(record.Place) bool { return true } }
+	}
+	if o.Expires == nil {
+		o.Expires = o.Serves
 	}
 	if o.MayUpload == nil {
 		o.MayUpload = func() bool { return true }

@@ -312,12 +312,18 @@ func (ss *Session) diedUnlessTombstone(a record.Address, p record.Ptr) {
 
 // noteChunk keeps new chunks from getting the ids of old ones.
 func (st *Store) noteChunk(p record.Ptr) {
-	of, ok := chunkOf(p.Key())
-	if !ok || of.log != st.opts.LogID {
-		return
+	if of, ok := chunkOf(p.Key()); ok && of.log == st.opts.LogID {
+		st.raiseChunkIDs(of.id)
 	}
-	for old := st.chunkIDs.Load(); old < of.id; old = st.chunkIDs.Load() {
-		if st.chunkIDs.CompareAndSwap(old, of.id) {
+}
+
+// skipChunkIDs has this life name large values otherwise than those before, also those of which its log has nothing that counts: they may
+// be other nodes' now, and come back. What a life writes is in segments from its first one on, so the next life's first one has a higher id.
+func (st *Store) skipChunkIDs() { st.raiseChunkIDs(uint64(st.log.NextID()) << 32) }
+
+func (st *Store) raiseChunkIDs(id uint64) {
+	for old := st.chunkIDs.Load(); old < id; old = st.chunkIDs.Load() {
+		if st.chunkIDs.CompareAndSwap(old, id) {
 			return
 		}
 	}

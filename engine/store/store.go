@@ -156,6 +156,7 @@ func (st *Store) start(ctx context.Context) (err error) {
 	if err := st.log.Begin(ctx); err != nil {
 		return err
 	}
+	st.skipChunkIDs()
 	st.log.Start()
 	st.spawn(ctx, st.maintain)
 	st.spawn(ctx, st.sweepLoop)
