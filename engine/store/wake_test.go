@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,26 +71,41 @@ func TestAWriteThatWaitsForASegmentIsWokenWhenOneIsOpenElsewhere(t *testing.T) {
 		ss.Seal()
 		return s
 	}
+	unlock := sync.OnceFunc(b.st.cleaning.Unlock)
+	b.st.cleaning.Lock() // The maintenance waits for it in each of its rounds.
+	defer unlock()
 	n := 0
-	for ; write(n) != Cold; n++ {
-		if n > 10_000 {
-			t.Fatal("segments are taken that are not open elsewhere")
+	var fetch *Fetch
+	var woken chan struct{}
+	for waits := false; !waits; { // One that was let in before may have been opened meanwhile.
+		for ; write(n) != Cold; n++ {
+			if n > 10_000 {
+				t.Fatal("segments are taken that are not open elsewhere")
+			}
+		}
+		fetch = ss.TakeFetch()
+		woken = make(chan struct{})
+		fetch.Start(func() { close(woken) })
+		await.True(t, "the write waits, and the maintenance stands still", func() bool {
+			waits = stands("[select", "(*Store).awaitRoom") && stands("[sync.Mutex.Lock", "(*Store).buryCondemned")
+			select {
+			case <-woken:
+				return true
+			default:
+				return waits
+			}
+		})
+		if !waits {
+			ss.Resume(fetch)
 		}
 	}
-	fetch := ss.TakeFetch()
-	woken := make(chan struct{})
-	b.st.cleaning.Lock() // The maintenance waits for it in each of its rounds.
-	fetch.Start(func() { close(woken) })
-	await.True(t, "the write waits, and the maintenance stands still", func() bool {
-		return stands("[select", "(*Store).awaitRoom") && stands("[sync.Mutex.Lock", "(*Store).buryCondemned")
-	})
 	close(copies.gate) // From here on all are opened.
 	select {
 	case <-woken:
 	case <-time.After(time.Minute):
 		t.Error("segments are ready, and the write was not woken")
 	}
-	b.st.cleaning.Unlock()
+	unlock()
 	ss.Resume(fetch)
 	if s := write(n); s != OK {
 		t.Error(s, ss.Err())
