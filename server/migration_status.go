@@ -71,17 +71,19 @@ func doing(s *meta.Snapshot, m meta.Migration, p *meta.MigrationProgress) string
 	case m.Stage == meta.Returning:
 		return string(m.Source) + " takes back what " + string(m.Target) + " wrote"
 	}
+	at := string(m.Stage)
 	switch {
-	case m.Remaining(p) > 0 && (p == nil || p.Waiting == ""):
-		return fmt.Sprintf("settling, %d cold records to come", m.Remaining(p))
-	case p != nil && p.Waiting != "":
-		return p.Stage + ", waits: " + p.Waiting
+	case m.Remaining(p) > 0:
+		at = fmt.Sprintf("settling, %d cold records to come", m.Remaining(p))
 	case p != nil:
-		return p.Stage
+		at = p.Stage
 	case m.Stage == meta.Wanted:
-		return "about to begin"
+		at = "about to begin"
 	}
-	return string(m.Stage)
+	if p != nil && p.Waiting != "" {
+		at += ", waits: " + p.Waiting
+	}
+	return at
 }
 
 // moves are lines of the status page: migrations in which the node has part.
