@@ -55,7 +55,8 @@ type life struct {
 	heir   sync.Mutex // held by who replays: of two leases in a row, one
 	taken  takings    // what was replayed and lacks copies
 	// taking is held while an import of places begins, or an arrival: each knows of the other.
-	taking sync.Mutex
+	taking  sync.Mutex
+	keeping sync.Mutex // see keepReturned
 	// adoptArrivals ends what still comes from the sources of migrations to these places, and returns once
 	// all that came is as safe as any write. It is set before the store counts as opened; nil: nothing comes.
 	adoptArrivals func(ctx context.Context, ranges view.Ranges) error
@@ -136,7 +137,7 @@ func (l *life) start() error {
 	driver := l.newDriver()
 	l.adoptArrivals, l.quietCopies = driver.Adopt, driver.Quiet
 	close(l.opened)
-	l.keepReturned(l.cache.Snapshot())
+	l.keepReturned()
 	if err := l.openDoors(); err != nil {
 		return err
 	}
@@ -236,14 +237,16 @@ func (l *life) keep() {
 func (l *life) follow(s *meta.Snapshot) {
 	l.gate.show(s)
 	l.endDepartures(s)
-	l.keepReturned(s)
+	l.keepReturned()
 }
 
 // keepReturned has copies of cleaned segments stay while this node returns what it got: the source reads its log then.
-func (l *life) keepReturned(s *meta.Snapshot) {
+func (l *life) keepReturned() {
 	select {
 	case <-l.opened:
-		l.store.Keep(returns(s, l.self))
+		l.keeping.Lock() // Whoever comes last has the newest snapshot.
+		defer l.keeping.Unlock()
+		l.store.Keep(returns(l.cache.Snapshot(), l.self))
 	default:
 	}
 }

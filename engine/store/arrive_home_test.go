@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -243,5 +244,64 @@ func TestPlacesHaveLeftOnlyWhenNoCleaningMovesWhatTheyHad(t *testing.T) {
 	}
 	if err := <-left; err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A tier that does not answer may hold a cleaning up for minutes, and a node that ends does not wait for that.
+func TestAPlaceThatLeavesWaitsForNoCleaningOnceItIsCalledOff(t *testing.T) {
+	st, a, _ := arrivingAll(t, Options{}, 1000)
+	a.End()
+	st.cleaning.Lock()
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 1)
+	go func() { left <- st.Retract(ctx, []Range{wholeRange}) }()
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	st.cleaning.Unlock()
+	if err := st.Retract(t.Context(), []Range{wholeRange}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What clients have replaced in places that still arrive is nobody's when a node starts again in the midst.
+func TestPiecesOfReplacedValuesGoThoughTheirPlacesArrive(t *testing.T) {
+	o := Options{Device: device.NewMemory(), Durability: EverySec, SegmentBytes: 4 << 10, Cluster: true, LogID: 7}
+	st, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{strings.Repeat("a value in pieces, ", 500), "a small one"} {
+		ss.Begin()
+		k := ss.Key(0, []byte("k"))
+		if s := ss.Put(&k, Write{Value: []byte(value)}, nil); s != OK {
+			t.Fatal(s, ss.Err())
+		}
+		ss.Seal()
+		ss.End()
+	}
+	ss.Close()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	o.Arriving = []Range{wholeRange}
+	if st, err = Open(o); err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	entries := 0
+	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
+		cursor = st.ix.Step(cursor, sweepBuckets, func(*index.Probe) bool {
+			entries++
+			return true
+		})
+	}
+	if entries != 1 {
+		t.Errorf("%d entries are there, want that of the small value", entries)
 	}
 }

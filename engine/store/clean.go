@@ -201,6 +201,7 @@ type cleaning struct {
 	seg    *hlog.Segment
 	cold   []byte // the segment's bytes, if they are not in memory
 	forget bool   // drop live records too
+	replay bool   // a life begins: no value of this log is being written
 	oldest record.SegmentID
 	above  *record.Above // what of the segment counts
 	ahead  lookout
@@ -391,7 +392,9 @@ func (c *cleaning) orphan(p record.Ptr) bool {
 	if !ok || c.st.tables.byID(t) == nil {
 		return true
 	}
-	if c.st.beingWritten(p) { // To be asked first: its record may come at any moment.
+	of, _ := chunkOf(p.Key())
+	// To be asked first: its record may come at any moment. After a restart all of a value comes again that comes home.
+	if c.st.beingWritten(p) && !(c.replay && of.log == c.st.opts.LogID) {
 		return false
 	}
 	k := Key{Place: record.PlaceOf(t, key), Table: t, Bytes: key}
@@ -401,7 +404,6 @@ func (c *cleaning) orphan(p record.Ptr) bool {
 		return st == NotFound
 	}
 	m, ok := decodeManifest(parent.Value())
-	of, _ := chunkOf(p.Key())
 	return !ok || !parent.Chunked() || m.of != of
 }
 

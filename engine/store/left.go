@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,12 +18,14 @@ type leftPlaces struct {
 
 // leave notes that nothing of some ranges is in the index any more. A cleaning under way did not know that when it began, and moves
 // tombstones of theirs to where the log goes on: its end is waited for, so that they are history, too.
-func (st *Store) leave(ranges []Range) {
+func (st *Store) leave(ctx context.Context, ranges []Range) error {
 	var spans []record.Span
 	for _, r := range ranges {
 		spans = append(spans, record.Span(r))
 	}
-	st.cleaning.Lock()
+	if err := lockWithin(ctx, &st.cleaning); err != nil {
+		return err // A blob tier that does not answer may hold it up for minutes.
+	}
 	defer st.cleaning.Unlock()
 	batch, segment := st.Position()
 	l := &st.left
@@ -32,6 +35,7 @@ func (st *Store) leave(ranges []Range) {
 	all := slices.DeleteFunc(slices.Clone(l.list()), func(f record.Floor) bool { return f.Segment <= oldest })
 	all = append(all, record.Floor{Spans: spans, Batch: batch, Segment: segment})
 	l.floors.Store(&all)
+	return nil
 }
 
 func (l *leftPlaces) list() []record.Floor {
@@ -55,4 +59,23 @@ func (c *cleaning) lookForFloors() {
 		b = c.st.log.Bytes(c.seg)
 	}
 	c.above = record.NewAbove(floors, c.seg.ID, b)
+}
+
+// lockWithin locks, or gives up when ctx is over.
+func lockWithin(ctx context.Context, mu *sync.Mutex) error {
+	locked := make(chan struct{})
+	go func() {
+		mu.Lock()
+		select {
+		case locked <- struct{}{}:
+		case <-ctx.Done():
+			mu.Unlock()
+		}
+	}()
+	select {
+	case <-locked:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

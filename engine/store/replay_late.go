@@ -51,7 +51,7 @@ func (ss *Session) replayLarge(a record.Address) {
 // room for ever, for the cleaner seeks segments with garbage.
 func (ss *Session) dropOrphan(a record.Address) {
 	p, ok := ss.st.log.Entry(a)
-	c := cleaning{st: ss.st, ss: ss}
+	c := cleaning{st: ss.st, ss: ss, replay: true}
 	if !ok || !c.orphan(p) {
 		return
 	}

@@ -32,7 +32,9 @@ func (st *Store) Retract(ctx context.Context, ranges []Range) error {
 	if err != nil {
 		return err
 	}
-	st.leave(ranges)
+	if err := st.leave(ctx, ranges); err != nil {
+		return err
+	}
 	st.sender.dropped.remove(ranges)
 	st.Arrived(ranges) // What was removed in this stay says nothing of what comes with the next.
 	st.room.ask()
