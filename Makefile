@@ -7,7 +7,7 @@ LONG   := ./engine/store ./server ./server/redis
 # The packages whose code runs on many goroutines at once.
 RACY   := $(LONG) ./engine/... ./fabric/... ./cluster/... ./wire/... ./tenant/... ./server/... ./internal/...
 KILLS  ?= 300
-ROUNDS ?= 558
+ROUNDS ?= 684
 SEEDS  ?= 5000
 
 .PHONY: help
@@ -81,7 +81,7 @@ torture-migrate: torture-steps ## keys that move all the time, until half of KIL
 	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run TortureOfMigrations -args -kills $(KILLS) $(ARGS)
 
 .PHONY: torture-steps
-torture-steps: ## ROUNDS=558 migrations halted at every named step, where either side, both, the coordinator or etcd is killed, stopped, cut off or without room on its disk
+torture-steps: ## ROUNDS=684 migrations halted at every named step, where either side, both, the coordinator or etcd is killed, stopped, cut off or without room on its disk, or the two do not hear each other
 	$(GO) test -count=1 ./test/nemesis -timeout 0 -v -run TortureOfSteps -args -rounds $(ROUNDS) $(ARGS)
 
 # Modules of their own: ./... of the main module does not see them.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -81,21 +82,30 @@ func TestTheRESPBenchmarkComparesReplicatedServers(t *testing.T) {
 	}
 }
 
+// scaleout is a part of the hash space that moves to an idle node.
+type scaleout struct {
+	Case   string
+	Moved  int     `json:"records_moved"`
+	Cold   int     `json:"records_that_follow"`
+	Took   int64   `json:"took_ns"`
+	Share  float64 `json:"share"`
+	Series []struct {
+		Source float64 `json:"source_ops_per_second"`
+		Target float64 `json:"target_ops_per_second"`
+	}
+}
+
+func (m scaleout) check(t *testing.T) {
+	t.Helper()
+	if m.Moved+m.Cold == 0 || m.Took <= 0 || m.Share <= 0 || len(m.Series) == 0 {
+		t.Errorf("%s: %+v", m.Case, m)
+	}
+}
+
 func TestTheShadowfaxBenchmarkMeasuresAllItsParts(t *testing.T) {
 	type rounds []struct {
 		Rate float64 `json:"ops_per_second"`
 		CPU  float64 `json:"server_cpu_ns_per_op"`
-	}
-	type move struct {
-		Case   string
-		Moved  int     `json:"records_moved"`
-		Cold   int     `json:"records_that_follow"`
-		Took   int64   `json:"took_ns"`
-		Share  float64 `json:"share"`
-		Series []struct {
-			Source float64 `json:"source_ops_per_second"`
-			Target float64 `json:"target_ops_per_second"`
-		}
 	}
 	var results struct {
 		Sessions  []struct{ Rounds rounds }
@@ -105,7 +115,7 @@ func TestTheShadowfaxBenchmarkMeasuresAllItsParts(t *testing.T) {
 			Rounds rounds
 		}
 		Memory               []struct{ Rounds rounds }
-		Scaleout, Compaction []move
+		Scaleout, Compaction []scaleout
 	}
 	benchmark(t, &results, "bench", "shadowfax", "--records", "2k", "--duration", "20ms", "--rounds", "1", "--threads", "2", "--batches", "1,16",
 		"--ranges", "1,2048", "--memory", "0.5", "--cold=", "--clients", "16", "--calm", "300ms", "--after", "300ms")
@@ -128,8 +138,67 @@ func TestTheShadowfaxBenchmarkMeasuresAllItsParts(t *testing.T) {
 		}
 	}
 	for _, m := range append(results.Scaleout, results.Compaction...) {
-		if m.Moved+m.Cold == 0 || m.Took <= 0 || m.Share <= 0 || len(m.Series) == 0 {
-			t.Errorf("%s: %+v", m.Case, m)
+		m.check(t)
+	}
+}
+
+func TestTheShadowfaxBenchmarkMovesColdRecordsInEveryWay(t *testing.T) {
+	var results struct{ Scaleout []scaleout }
+	benchmark(t, &results, "bench", "shadowfax", "--parts", "scaleout", "--records", "50k", "--clients", "16", "--calm", "300ms", "--after", "300ms")
+	if len(results.Scaleout) != 4 {
+		t.Fatalf("%d cases: %+v", len(results.Scaleout), results)
+	}
+	for _, m := range results.Scaleout {
+		m.check(t)
+		if follow := strings.Contains(m.Case, "indirect"); follow != (m.Cold > 0) {
+			t.Errorf("%s: %d records follow", m.Case, m.Cold)
 		}
+	}
+}
+
+func TestTheRocksteadyBenchmarkMovesRecordsInEveryMode(t *testing.T) {
+	var results struct {
+		Rounds []struct {
+			System, Mode, Failed string
+			Skew                 float64
+			Moved                int   `json:"records_moved"`
+			Served               int64 `json:"served_ns"`
+			Took                 int64 `json:"took_ns"`
+			PriorityKeys         int   `json:"priority_keys"`
+			Errors               map[string]int
+			Series               []json.RawMessage
+			Calm                 struct {
+				Operations int `json:"operations"`
+			}
+		}
+		Ends []struct {
+			Pull   float64 `json:"pull_mb_per_second"`
+			Replay float64 `json:"replay_mb_per_second"`
+		} `json:"ends_alone"`
+		Verdicts []json.RawMessage
+	}
+	benchmark(t, &results, "bench", "rocksteady", "--records", "20k", "--redis-records", "2k", "--rate", "1000", "--rounds", "1", "--tries", "1",
+		"--calm", "300ms", "--skews", "0,0.99", "--alone", "128")
+	modes := map[string]int{}
+	for _, r := range results.Rounds {
+		modes[r.System+" "+r.Mode]++
+		if r.Failed != "" || len(r.Errors) != 0 || r.Moved == 0 || r.Served <= 0 || r.Took < r.Served || len(r.Series) == 0 {
+			t.Errorf("%s %s, skew %g: %+v", r.System, r.Mode, r.Skew, r)
+		}
+		if r.Mode == "none" && r.PriorityKeys != 0 {
+			t.Errorf("%d keys were asked for without priority pulls", r.PriorityKeys)
+		}
+	}
+	for _, mode := range []string{"ostro async", "ostro sync", "ostro none", "ostro no-sample", "ostro late", "redis reshard"} {
+		want := 1
+		if mode == "ostro async" {
+			want = 2 // skews
+		}
+		if modes[mode] != want {
+			t.Errorf("%s: %d rounds, want %d", mode, modes[mode], want)
+		}
+	}
+	if len(results.Ends) != 2 || results.Ends[0].Pull <= 0 || results.Ends[1].Replay <= 0 || len(results.Verdicts) == 0 {
+		t.Errorf("the two ends alone: %+v; %d claims", results.Ends, len(results.Verdicts))
 	}
 }

@@ -260,7 +260,7 @@ func harms(random *rand.Rand) (all []harm) {
 	return all
 }
 
-// Three kinds of harm of all 32, others each time; with OSTRO_HARMS=all, all of them.
+// Three kinds of harm of all, others each time; with OSTRO_HARMS=all, all of them.
 func TestAMigrationWhoseProcessesAreKilledOrStoppedLosesNothing(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

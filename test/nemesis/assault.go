@@ -36,6 +36,15 @@ var (
 		"cut off and replaced": func(g *game, victims []*harness.Node) error {
 			return g.cut(g.apart(victims), func() error { return g.allReplaced(victims) })
 		},
+		"cut off from etcd alone and replaced": func(g *game, victims []*harness.Node) error {
+			return g.cut(func(net *harness.Network) error {
+				var errs []error
+				for _, n := range victims {
+					errs = append(errs, net.CutBoth(n.ID, harness.TheEtcd))
+				}
+				return errors.Join(errs...)
+			}, func() error { return g.allReplaced(victims) })
+		},
 		"cut off for a while": func(g *game, victims []*harness.Node) error {
 			return g.cut(g.apart(victims), func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
 		},
@@ -70,6 +79,27 @@ var outages = map[string]func(*game) error{
 			}
 			return errors.Join(errs...)
 		}, func() error { g.etcdIsAway(); return nil })
+	},
+}
+
+// rifts are between a migration's nodes, which both live: all others hear them, and their leases go on.
+var rifts = map[string]func(g *game, source, target *harness.Node) error{
+	"cut off for a while": func(g *game, source, target *harness.Node) error {
+		return g.cut(func(net *harness.Network) error { return net.CutBoth(source.ID, target.ID) }, func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
+	},
+	"cut off until all is over": func(g *game, source, target *harness.Node) error {
+		return g.cut(func(net *harness.Network) error { return net.CutBoth(source.ID, target.ID) }, func() error {
+			g.release() // Who halts does not end anything.
+			_, err := g.movesEnd()
+			return err
+		})
+	},
+	"cut off in one direction": func(g *game, source, target *harness.Node) error {
+		if g.rng.IntN(2) == 0 {
+			source, target = target, source
+		}
+		g.say("%s does not hear %s", target.ID, source.ID)
+		return g.cut(func(net *harness.Network) error { return net.Cut(source.ID, target.ID) }, func() error { g.hold(100*time.Millisecond, 20*time.Second); return nil })
 	},
 }
 

@@ -39,9 +39,10 @@ const (
 	theBoth        = "each side"
 	theCoordinator = "the coordinator"
 	theEtcd        = "etcd"
+	theLink        = "the link between them"
 )
 
-var blowSides = []string{theSource, theTarget, theBoth, theCoordinator, theEtcd}
+var blowSides = []string{theSource, theTarget, theBoth, theCoordinator, theEtcd, theLink}
 
 // blows are all that can be, in some order. Those of networks and disks need machines.
 func blows(rng *rand.Rand, machines bool) (all []blow) {
@@ -59,16 +60,21 @@ func blows(rng *rand.Rand, machines bool) (all []blow) {
 
 // waysToHit are those that a side can be hit in. Nobody replaces etcd.
 func waysToHit(side string, machines bool) (ways []string) {
-	if side == theEtcd {
+	switch side {
+	case theEtcd:
 		ways = slices.Collect(maps.Keys(outages))
-	} else {
+	case theLink:
+		ways = slices.Collect(maps.Keys(rifts))
+	default:
 		ways = slices.AppendSeq(slices.AppendSeq(slices.Collect(maps.Keys(assaults)), maps.Keys(severances)), maps.Keys(shortages))
 	}
 	return slices.DeleteFunc(ways, func(how string) bool { return !machines && needsMachines(how) })
 }
 
 // needsMachines tells whether it is networks or disks that are harmed.
-func needsMachines(how string) bool { return severances[how] != nil || shortages[how] != nil }
+func needsMachines(how string) bool {
+	return severances[how] != nil || shortages[how] != nil || rifts[how] != nil
+}
 
 // fault begins a migration, waits until it halts at the blow's step, and strikes. In half of the cases the migration may
 // go on, as far as it can, while the harm lasts.
@@ -99,8 +105,11 @@ func (b blow) fault() Fault {
 
 // prepare finds whom it hits, and returns how to.
 func (b blow) prepare(g *game, source, target *harness.Node) (hit func() error, err error) {
-	if b.side == theEtcd {
+	switch b.side {
+	case theEtcd:
 		return func() error { return outages[b.how](g) }, nil
+	case theLink:
+		return func() error { return rifts[b.how](g, source, target) }, nil
 	}
 	victims, err := g.victims(b.side, source, target)
 	for _, all := range []map[string]assault{assaults, severances, shortages} {
