@@ -41,12 +41,12 @@ func balanceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "balance",
 		Short: "Let a cluster under skewed load become even by itself",
-		Long: `Starts a cluster as anybody would, loads records into all of its nodes, and has clients read and write them at a fixed
+		Long: `Starts a cluster, loads records into all of its nodes, and has clients read and write them at a fixed
 rate: by a Zipfian distribution whose most popular keys all lie on one node. Every second it asks
 the nodes how many commands they have executed. When for three seconds no node carries more than
 1.3 times the average, and nothing moves, the load goes on for the quiet period, in which nothing should move.
 
-Nothing tells the balancer to do anything: it has its default settings.`,
+The balancer has its default settings, and nobody asks it for a move.`,
 		Example: `  ostro bench balance
   ostro bench balance --rate 20000 --skew 0.8 --quiet 60s
   ostro bench balance --plot balance.svg --json > balance.json`,
@@ -65,7 +65,7 @@ Nothing tells the balancer to do anything: it has its default settings.`,
 	fl.IntVar(&f.value, "value", 100, "bytes of a value; keys have 30")
 	fl.IntVar(&f.clients, "clients", 8, "connections to each node")
 	fl.Float64Var(&f.perSec, "rate", 12_000, "operations per second of all clients, whatever the nodes do")
-	fl.Float64Var(&f.skew, "skew", usualSkew, "skew of the load, 0 to 1.2")
+	fl.Float64Var(&f.skew, "skew", usualSkew, "skew of the load, from 0 on")
 	fl.Float64Var(&f.writes, "writes", ycsbWrites, "share of writes, 0 to 1")
 	fl.DurationVar(&f.limit, "within", 90*time.Second, "how long it may take until the load is even")
 	fl.DurationVar(&f.quiet, "quiet", 30*time.Second, "how long it is watched afterwards")

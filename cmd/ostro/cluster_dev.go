@@ -70,7 +70,7 @@ It is for development: one machine is one machine. For a real cluster run
 	cmd.Flags().IntVar(&f.realtime, "nic-realtime", 0, "real-time priority of the NIC from 1 to 99; 0 is none")
 	cmd.Flags().BoolVar(&f.respawn, "respawn", true, "start a node again that died")
 	cmd.Flags().BoolVar(&f.proxy, "proxy", false, "let every node answer for all keys, for clients that do not know clusters")
-	cmd.Flags().StringVar(&f.balance, "balance", "", "auto, dry-run or off: what the balancer does; as it was if not given, and auto at first")
+	cmd.Flags().StringVar(&f.balance, "balance", "", "auto, dry-run or off: what the balancer does, with its default settings; as it was if not given, and auto at first")
 	cmd.Flags().DurationVar(&f.lease, "lease", 2*time.Second, "of a new cluster: how long a silent node counts as alive")
 	cmd.Flags().StringVar(&f.logLevel, "log-level", "info", "of the nodes: debug, info, warn or error")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "a setting of the nodes as key=value, such as memory-limit=256MB; see ostro server --help")

@@ -93,10 +93,14 @@ func welcome(s clusterState, dir string, f *devFlags) string {
 	line("Connect", "redis-cli -c -p "+port, "")
 	line("", "ostro://"+strings.Join(hosts, ","), "for the native client")
 	line("Look", "ostro cluster status --watch"+flag, "")
-	line("Try", fmt.Sprint("kill -9 ", last.PID), last.ID+" dies: the others take over what it had")
-	line("", fmt.Sprint("kill -STOP ", last.PID), "it hangs: the same, and it must not answer when it goes on")
-	line("", "ostro cluster add"+flag, "one more node")
-	line("", "ostro cluster drain "+last.ID+flag, "it gives all to the others")
+	line("Try", "ostro cluster add"+flag, "one more node")
+	if len(s.Nodes) > 1 {
+		line("", fmt.Sprint("kill -9 ", last.PID), last.ID+" dies: the others take over what it had")
+		line("", fmt.Sprint("kill -STOP ", last.PID), "it hangs: the same, and it must not answer when it goes on")
+	}
+	if len(s.Nodes) > 2 { // The second of two is refused that.
+		line("", "ostro cluster drain "+last.ID+flag, "it gives all to the others")
+	}
 	line("Logs", filepath.Join(dir, "*.log"), "")
 	b.WriteString("Ctrl-C stops all; the next start goes on with what is there.")
 	return b.String()

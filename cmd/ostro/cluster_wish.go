@@ -72,6 +72,7 @@ func newClusterDrain() *cobra.Command {
 		Short: "Let a node give all it has to the others",
 		Long: `Let a node move all it has to the others, by migrations, while clients go on, and give it
 nothing new. Then it can be stopped, or come back with ` + "`ostro cluster add NODE`" + `.
+It is refused if there is no other node to take the keys, or if the only one would be left without copies.
 
 Whoever cancels one of the migrations (` + "`ostro migrate cancel`" + `) takes the drain back. A node that
 cannot move its keys any more can be stopped: others take them over from their copies.`,
@@ -90,8 +91,9 @@ func newClusterRemove() *cobra.Command {
 	f := &wishFlags{}
 	cmd := &cobra.Command{
 		Use:   "remove NODE",
-		Short: "Forget a node that was drained or is dead",
-		Long: `Forget a node that was drained, or that is dead and was replaced by others.
+		Short: "Forget a node that is dead, or was drained and stopped",
+		Long: `Forget a node that is dead and was replaced by others, or that was drained and stopped. In a
+cluster of ` + "`ostro cluster dev`" + ` a node that owns no keys is stopped first.
 
 A recovery waits for a dead node if too few of those that have its copies answer.
 If it will never come back, say so with --lost: then the others go on with what
