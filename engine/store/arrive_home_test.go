@@ -8,12 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/ostrodb/ostro/engine/device"
 	"github.com/ostrodb/ostro/engine/hlog"
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/internal/await"
 )
 
 // arrivingAll is a store to which all places arrive, and who imports there.
@@ -37,6 +37,41 @@ func arrivingAll(t *testing.T, o Options, ceiling uint64) (*Store, *Arrival, *Im
 	return st, a, w
 }
 
+func newSession(t *testing.T, st *Store) *Session {
+	t.Helper()
+	ss, err := st.NewSession()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ss.Close)
+	return ss
+}
+
+func newImport(t *testing.T, st *Store, o ImportOptions) (*Importer, *ImportWorker) {
+	t.Helper()
+	im, err := st.NewImporter(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { im.Abort() })
+	w, err := im.NewWorker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return im, w
+}
+
+// indexed are all entries of the index.
+func indexed(st *Store) (all []index.Probe) {
+	for cursor, more := uint64(0), true; more; more = cursor != 0 {
+		cursor = st.ix.Step(cursor, sweepBuckets, func(pr *index.Probe) bool {
+			all = append(all, *pr)
+			return true
+		})
+	}
+	return all
+}
+
 // The source gives the versions that follow its own again, once the places were returned to it.
 func TestAnHeirTakesWhatTheSourceWroteAfterAReturn(t *testing.T) {
 	const ceiling = 1000
@@ -45,11 +80,7 @@ func TestAnHeirTakesWhatTheSourceWroteAfterAReturn(t *testing.T) {
 		return entryOf(record.Header{Type: record.TypePut, Version: version}, key, value)
 	}
 	live.mustImport(t, put("there", 5, "old"), put("spared", 5, "old"), put("removed", 5, "old"))
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	ss := newSession(t, st)
 	for _, name := range []string{"there", "absent"} {
 		k := ss.Key(0, []byte(name))
 		a.Settle(ArrivingKey{Place: k.Place, Table: k.Table, Bytes: []byte(name)})
@@ -65,15 +96,7 @@ func TestAnHeirTakesWhatTheSourceWroteAfterAReturn(t *testing.T) {
 	ss.End()
 	a.Release(nil)
 
-	im, err := st.NewImporter(ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Abort()
-	w, err := im.NewWorker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	im, w := newImport(t, st, ImportOptions{})
 	w.mustImport(t, put("there", 6, "new"), put("spared", 6, "new"), put("absent", 1, "new"), put("removed", 5, "old"))
 	if err := im.Finish(t.Context()); err != nil {
 		t.Fatal(err)
@@ -131,11 +154,7 @@ func TestAValueThatComesHomeIsNotMixedUpWithOneOfALaterLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.End()
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	ss := newSession(t, st)
 	other := strings.Repeat("of another key. ", 20)
 	for range 3 {
 		ss.Begin()
@@ -162,34 +181,16 @@ func TestNothingExpiresWhereTheNewestVersionIsStillToCome(t *testing.T) {
 	live.mustImport(t, entryOf(record.Header{Type: record.TypePut, Version: 5, ExpireAt: 100}, "k", "old"))
 	a.Release(nil)
 	now.Store(200)
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	ss := newSession(t, st)
 	ss.Begin()
-	var all []index.Probe
-	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		cursor = st.ix.Step(cursor, sweepBuckets, func(pr *index.Probe) bool {
-			all = append(all, *pr)
-			return true
-		})
-	}
+	all := indexed(st)
 	ss.now = now.Load()
 	for i := range all {
 		ss.dropExpired(&all[i])
 	}
 	ss.Seal()
 	ss.End()
-	im, err := st.NewImporter(ImportOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer im.Abort()
-	w, err := im.NewWorker()
-	if err != nil {
-		t.Fatal(err)
-	}
+	im, w := newImport(t, st, ImportOptions{})
 	w.mustImport(t, entryOf(record.Header{Type: record.TypePut, Version: 6}, "k", "new"))
 	if err := im.Finish(t.Context()); err != nil {
 		t.Fatal(err)
@@ -207,12 +208,8 @@ func TestPlacesHaveLeftOnlyWhenNoCleaningMovesWhatTheyHad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.Close()
-	ss, err := st.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ss.Close()
+	t.Cleanup(func() { st.Close() })
+	ss := newSession(t, st)
 	var first *hlog.Segment
 	for n := 0; first == nil || !st.log.AtRest(first); n++ {
 		ss.Begin()
@@ -232,8 +229,10 @@ func TestPlacesHaveLeftOnlyWhenNoCleaningMovesWhatTheyHad(t *testing.T) {
 	err = st.cleanWith(func() {
 		begin.Do(func() {
 			go func() { left <- st.Retract(context.Background(), []Range{wholeRange}) }()
-			time.Sleep(50 * time.Millisecond)
-			early = len(left) > 0
+			await.True(t, "they leave, or wait for the cleaning", func() bool {
+				early = len(left) > 0
+				return early || stands("[sync.Mutex.Lock", "lockWithin")
+			})
 		})
 	}, first)
 	if err != nil {
@@ -294,14 +293,7 @@ func TestPiecesOfReplacedValuesGoThoughTheirPlacesArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	entries := 0
-	for cursor, first := uint64(0), true; first || cursor != 0; first = false {
-		cursor = st.ix.Step(cursor, sweepBuckets, func(*index.Probe) bool {
-			entries++
-			return true
-		})
-	}
-	if entries != 1 {
+	if entries := len(indexed(st)); entries != 1 {
 		t.Errorf("%d entries are there, want that of the small value", entries)
 	}
 }

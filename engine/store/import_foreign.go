@@ -35,10 +35,10 @@ func (st *Store) foreign(p record.Ptr) bool {
 	return ok && st.imports.isForeign(place)
 }
 
-// others tells whether a record or a piece of one belongs to a place that another node serves: one that is copied here,
-// or whose records this node has until the other has them; or to one of which this node has not replayed all yet. Nothing is removed there because its time is over. What was sent to its
-// owner is gone here without a tombstone, and an older version of it may be back after a restart: the deletion of that would have
-// the version of what was sent, and hide it if the place comes back.
+// others tells whether a record or a piece of one belongs to a place where nothing is removed because its time is over: one
+// that another node serves, that is copied here, or whose records this node has until the other has them; or one of which
+// this node has not replayed all yet. What was sent to its owner is gone here without a tombstone, and an older version of it
+// may be back after a restart: the deletion of that would have the version of what was sent, and hide it if the place comes back.
 func (st *Store) others(p record.Ptr) bool {
 	if p.Table() == completionTable {
 		return false

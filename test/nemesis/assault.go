@@ -37,13 +37,7 @@ var (
 			return g.cut(g.apart(victims), func() error { return g.allReplaced(victims) })
 		},
 		"cut off from etcd alone and replaced": func(g *game, victims []*harness.Node) error {
-			return g.cut(func(net *harness.Network) error {
-				var errs []error
-				for _, n := range victims {
-					errs = append(errs, net.CutBoth(n.ID, harness.TheEtcd))
-				}
-				return errors.Join(errs...)
-			}, func() error { return g.allReplaced(victims) })
+			return g.cut(fromEtcd(victims), func() error { return g.allReplaced(victims) })
 		},
 		"cut off for a while": func(g *game, victims []*harness.Node) error {
 			return g.cut(g.apart(victims), func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
@@ -72,23 +66,17 @@ var outages = map[string]func(*game) error{
 		return nil
 	},
 	"cut off for a while": func(g *game) error {
-		return g.cut(func(net *harness.Network) error {
-			var errs []error
-			for _, n := range g.cluster.Nodes {
-				errs = append(errs, net.CutBoth(n.ID, harness.TheEtcd))
-			}
-			return errors.Join(errs...)
-		}, func() error { g.etcdIsAway(); return nil })
+		return g.cut(fromEtcd(g.cluster.Nodes), func() error { g.etcdIsAway(); return nil })
 	},
 }
 
 // rifts are between a migration's nodes, which both live: all others hear them, and their leases go on.
 var rifts = map[string]func(g *game, source, target *harness.Node) error{
 	"cut off for a while": func(g *game, source, target *harness.Node) error {
-		return g.cut(func(net *harness.Network) error { return net.CutBoth(source.ID, target.ID) }, func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
+		return g.cut(fromEachOther(source, target), func() error { g.hold(100*time.Millisecond, 3*time.Second); return nil })
 	},
 	"cut off until all is over": func(g *game, source, target *harness.Node) error {
-		return g.cut(func(net *harness.Network) error { return net.CutBoth(source.ID, target.ID) }, func() error {
+		return g.cut(fromEachOther(source, target), func() error {
 			g.release() // Who halts does not end anything.
 			_, err := g.movesEnd()
 			return err
@@ -105,6 +93,22 @@ var rifts = map[string]func(g *game, source, target *harness.Node) error{
 
 // etcdIsAway passes the time meanwhile: leases end or do not.
 func (g *game) etcdIsAway() { g.hold(100*time.Millisecond, 5*time.Second) }
+
+// fromEtcd cuts nodes off from etcd alone.
+func fromEtcd(nodes []*harness.Node) func(*harness.Network) error {
+	return func(net *harness.Network) error {
+		var errs []error
+		for _, n := range nodes {
+			errs = append(errs, net.CutBoth(n.ID, harness.TheEtcd))
+		}
+		return errors.Join(errs...)
+	}
+}
+
+// fromEachOther cuts the link between two nodes.
+func fromEachOther(a, b *harness.Node) func(*harness.Network) error {
+	return func(net *harness.Network) error { return net.CutBoth(a.ID, b.ID) }
+}
 
 // apart cuts nodes off from etcd and from all other nodes. Clients still reach them.
 func (g *game) apart(victims []*harness.Node) func(*harness.Network) error {

@@ -11,7 +11,7 @@ import (
 var (
 	cutFromEtcd = Fault{"a node that etcd does not hear", func(g *game) error {
 		n := g.victim()
-		return g.cut(func(net *harness.Network) error { return net.CutBoth(n.ID, harness.TheEtcd) }, func() error {
+		return g.cut(fromEtcd([]*harness.Node{n}), func() error {
 			g.say("%s is cut off from etcd", n.ID)
 			return g.replaced(n)
 		})
@@ -45,7 +45,7 @@ var (
 
 	cutFromPeer = Fault{"two nodes that do not hear each other", func(g *game) error {
 		a, b := g.pair()
-		return g.cut(func(net *harness.Network) error { return net.CutBoth(a.ID, b.ID) }, func() error {
+		return g.cut(fromEachOther(a, b), func() error {
 			g.say("%s and %s are cut off from each other", a.ID, b.ID)
 			return g.writable()
 		})
@@ -61,15 +61,7 @@ var (
 
 	isolate = Fault{"a node that is cut off from all others", func(g *game) error {
 		n := g.victim()
-		return g.cut(func(net *harness.Network) error {
-			all := []error{net.CutBoth(n.ID, harness.TheEtcd)}
-			for _, other := range g.cluster.Nodes {
-				if other != n {
-					all = append(all, net.CutBoth(n.ID, other.ID))
-				}
-			}
-			return errors.Join(all...) // Clients still reach it.
-		}, func() error {
+		return g.cut(g.apart([]*harness.Node{n}), func() error {
 			g.say("%s is cut off from all but clients", n.ID)
 			return g.replaced(n)
 		})
