@@ -16,17 +16,28 @@ import (
 // much it was. That is one copy less than a socket makes, and it is made while the entry is in the cache. Behind the entries' part of a slot
 // stands what the source knows of their places: the target need not make those of the keys.
 //
+// A question names a few slots in a row, for as many pulls of its range, one after the other: a message costs as much as fifty records.
+//
 // Invariants:
-//   - A landing belongs to one connection and dies with it, and on that calls are answered in order. So the source writes to a
-//     slot only between a pull and its answer.
+//   - A landing belongs to one connection and dies with it, and on that calls are answered in order. So the source writes to
+//     slots only between a question and its answer.
 //   - A slot has at most one pull under way. So the target reads only what nobody writes.
 //
-// What does not fit a slot comes over the wire, behind what did; and all of it if the source cannot map the memory, or knows
-// of no landings.
+// What does not fit a slot comes over the wire, behind what did, and ends the answer; and all of it comes so if the source cannot map the
+// memory, or knows of no landings.
 const (
-	methodLand     = "migrate.landing" // Of before places stood in a slot it was migrate.land: those two do not mix.
-	methodPullInto = "migrate.pull-into"
+	methodLand     = "migrate.landings" // Of before questions had several pulls it was migrate.landing: those two do not mix.
+	methodPullInto = "migrate.pull-into-slots"
 )
+
+// Pulls of one question: so many, if they do not bring more than that together.
+const (
+	pullsTogether = 4
+	bytesTogether = 80 << 10
+)
+
+// together is how many pulls of so many bytes one question has at the most.
+func together(bytes int) int { return max(1, min(pullsTogether, bytesTogether/bytes)) }
 
 // land is the head of methodLand: memory that pulls of a migration are to fill.
 type land struct {
@@ -42,7 +53,8 @@ type landing struct {
 	memory *fabric.Memory
 	share  fabric.Share
 	room   slotRoom
-	free   []uint32 // slots
+	row    int      // slots of one question
+	free   []uint32 // the first slots of rows
 }
 
 // slotSlack is how much more than it was asked for a pull brings at times: it ends with a whole bucket.
@@ -61,14 +73,15 @@ func roomFor(bytes int) slotRoom { return slotRoom(bytes+slotSlack) &^ 63 } // E
 // bytes are those of the whole slot.
 func (r slotRoom) bytes() int { return int(r) + int(r)/slotEntry*slotPlace }
 
-func newLanding(slots, bytes int) (*landing, error) {
-	l := &landing{room: roomFor(bytes)}
+// newLanding makes memory for so many questions at a time whose pulls bring so many bytes each.
+func newLanding(questions, bytes int) (*landing, error) {
+	l := &landing{room: roomFor(bytes), row: together(bytes)}
 	var err error
-	if l.memory, l.share, err = fabric.NewShared(slots * l.room.bytes()); err != nil {
+	if l.memory, l.share, err = fabric.NewShared(questions * l.row * l.room.bytes()); err != nil {
 		return nil, err
 	}
-	for i := range slots {
-		l.free = append(l.free, uint32(i))
+	for i := range questions {
+		l.free = append(l.free, uint32(i*l.row))
 	}
 	return l, nil
 }
@@ -80,7 +93,7 @@ func (l *landing) ask(id ID, over bool) land {
 // markOf is what pulls call a landing.
 func markOf(s fabric.Share) uint64 { return binary.LittleEndian.Uint64(s.Mark) }
 
-// take gives a slot, and leave takes it back.
+// take gives a row of slots, and leave takes it back.
 func (l *landing) take() uint32 {
 	last := len(l.free) - 1
 	n := l.free[last]
@@ -113,42 +126,65 @@ func (r slotRoom) slot(all []byte, n uint32) slot {
 	return slot{one[:r:r], one[r:]}
 }
 
-// pullInto is a pull whose answer goes to a slot: the head of methodPullInto.
+// pullInto is a few pulls, one after the other, whose answers go to slots: the head of methodPullInto.
 type pullInto struct {
-	pull
+	pull    // the first
 	Landing uint64
-	Slot    uint32
+	Slot    uint32 // its
+	Pulls   uint32 // at the most; the next ones have the slots behind it
 }
 
+const pullIntoBytes = pullBytes + 8 + 4 + 4
+
 func (p *pullInto) encode(b []byte) peer.Raw {
-	b = binary.LittleEndian.AppendUint64(p.pull.encode(b), p.Landing)
-	return binary.LittleEndian.AppendUint32(b, p.Slot)
+	le := binary.LittleEndian
+	b = le.AppendUint64(p.pull.encode(b), p.Landing)
+	return le.AppendUint32(le.AppendUint32(b, p.Slot), p.Pulls)
 }
 
 func (p *pullInto) decode(b []byte) error {
-	if len(b) != pullBytes+12 {
+	if len(b) != pullIntoBytes {
 		return fmt.Errorf("%w: a pull into memory of %d bytes", peer.ErrMalformed, len(b))
 	}
-	p.Landing, p.Slot = binary.LittleEndian.Uint64(b[pullBytes:]), binary.LittleEndian.Uint32(b[pullBytes+8:])
+	le, rest := binary.LittleEndian, b[pullBytes:]
+	p.Landing, p.Slot, p.Pulls = le.Uint64(rest), le.Uint32(rest[8:]), le.Uint32(rest[12:])
+	if p.Pulls < 1 || p.Pulls > pullsTogether {
+		return fmt.Errorf("%w: a question of %d pulls", peer.ErrMalformed, p.Pulls)
+	}
 	return p.pull.decode(b[:pullBytes])
 }
 
-// landed is the head of an answer to it.
+// landed is what an answer says of one of them. Its head has one of each that was done, in their order. Only the last may have something in
+// the bulk, or be the end of the range.
 type landed struct {
 	pulled
-	Bytes uint32 // of entries, before those in the bulk
+	Bytes uint32 // of entries in its slot
 }
 
-func (p *landed) encode() peer.Raw {
-	return binary.LittleEndian.AppendUint32(p.pulled.encode(), p.Bytes)
+const landedBytes = pulledBytes + 4
+
+func (p *landed) append(b []byte) []byte {
+	return binary.LittleEndian.AppendUint32(append(b, p.pulled.encode()...), p.Bytes)
 }
 
-func (p *landed) decode(b []byte) error {
-	if len(b) != pulledBytes+4 {
-		return fmt.Errorf("%w: an answer to a pull into memory with a head of %d bytes", peer.ErrMalformed, len(b))
+// landedOf reads the answer to a question of so many pulls at the most, behind what into has.
+func landedOf(b []byte, most int, into []landed) ([]landed, error) {
+	n := len(b) / landedBytes
+	if len(b)%landedBytes != 0 || n < 1 || n > most {
+		return into, fmt.Errorf("%w: an answer to a pull into memory with a head of %d bytes", peer.ErrMalformed, len(b))
 	}
-	p.Bytes = binary.LittleEndian.Uint32(b[pulledBytes:])
-	return p.pulled.decode(b[:pulledBytes])
+	for i := range n {
+		one := b[i*landedBytes : (i+1)*landedBytes]
+		l := landed{Bytes: binary.LittleEndian.Uint32(one[pulledBytes:])}
+		if err := l.pulled.decode(one[:pulledBytes]); err != nil {
+			return into, err
+		}
+		if i < n-1 && (l.Cold > 0 || l.all()) {
+			return into, fmt.Errorf("%w: an answer that goes on behind its last pull", peer.ErrMalformed)
+		}
+		into = append(into, l)
+	}
+	return into, nil
 }
 
 // grounds are the landings of targets, as their source has them.
@@ -285,20 +321,35 @@ func (g *ground) tidy() {
 	}
 }
 
-// pullInto is pull; what fits goes to a slot of the target's memory.
+// pullInto is a few pulls; what fits goes to slots of the target's memory.
 func (s *Source) pullInto(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	var ask pullInto
 	if err := ask.decode(c.Head); err != nil {
 		return nil, nil, err
 	}
-	var into slot
-	if g := s.grounds.of(&ask, c.From); g != nil && g.enter() {
+	g := s.grounds.of(&ask, c.From)
+	if g != nil && g.enter() {
 		defer g.leave()
-		into = g.room.slot(g.memory.Bytes(), ask.Slot)
+	} else {
+		g = nil
 	}
-	got, err := s.pulled(ctx, c, &ask.pull, into)
-	if err != nil {
-		return nil, nil, err
+	said := make([]byte, 0, pullsTogether*landedBytes)
+	for n := range ask.Pulls {
+		var into slot
+		if g != nil {
+			into = g.room.slot(g.memory.Bytes(), ask.Slot+n)
+		}
+		got, err := s.pulled(ctx, c, &ask.pull, into)
+		if err != nil && n == 0 {
+			return nil, nil, err
+		}
+		if err != nil {
+			break // The next question is told.
+		}
+		said = got.append(said)
+		if pieces, _ := c.Gathered(); got.all() || len(pieces) > 0 {
+			break
+		}
 	}
-	return got.encode(), nil, nil
+	return peer.Raw(said), nil, nil
 }

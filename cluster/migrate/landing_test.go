@@ -15,6 +15,7 @@ import (
 	"github.com/ostrodb/ostro/cluster/view"
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
+	"github.com/ostrodb/ostro/engine/store"
 )
 
 // landedSource is a source with a landing of its target, which is called without a connection.
@@ -68,18 +69,34 @@ func (s landedSource) landFrom(target view.NodeID, over bool) {
 // pull pulls everything into a slot: what landed there, and what went over the wire.
 func (s landedSource) pull(slot uint32) (got landed, here, wire []byte) {
 	s.t.Helper()
-	ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: 1 << 20}, Landing: markOf(s.land.share), Slot: slot}
+	all, wire := s.pulls(slot, 1, 1<<20)
+	return all[0], s.here(slot, all[0]), wire
+}
+
+// pulls asks for some pulls of so many bytes each: what is said of them, and what went over the wire.
+func (s landedSource) pulls(slot, most, bytes uint32) (got []landed, wire []byte) {
+	s.t.Helper()
+	ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: bytes}, Landing: markOf(s.land.share), Slot: slot, Pulls: most}
 	c := peer.NewCall("target", ask.encode(nil), nil, nil)
 	head, _, err := s.pullInto(s.t.Context(), c)
 	check(s.t, err)
-	check(s.t, got.decode(head.(peer.Raw)))
+	got, err = landedOf(head.(peer.Raw), int(most), nil)
+	check(s.t, err)
 	pieces, sent := c.Gathered()
 	wire = slices.Concat(pieces...)
-	sent()
-	there, err := s.land.landed(slot, got.Bytes)
+	if sent != nil {
+		sent()
+	}
+	return got, wire
+}
+
+// here is what landed in a slot.
+func (s landedSource) here(n uint32, got landed) []byte {
+	s.t.Helper()
+	there, err := s.land.landed(n, got.Bytes)
 	check(s.t, err)
 	s.places(there)
-	return got, there.entries, wire
+	return there.entries
 }
 
 // places checks what a slot says of the places of its entries.
@@ -116,6 +133,78 @@ func TestWhatDoesNotFitASlotComesBehindWhatDid(t *testing.T) {
 	s.untouched(0)
 }
 
+func TestPullsOfOneQuestionLandInSlotsInARow(t *testing.T) {
+	const n, bytes = 1000, 1 << 10
+	s := newLandedSource(t, n, bytes)
+	got, wire := s.pulls(1, 3, bytes)
+	if len(got) != 3 || len(wire) != 0 {
+		t.Fatalf("%d pulls were done, and %d bytes came over the wire", len(got), len(wire))
+	}
+	for i, one := range got {
+		if in := entriesIn(s.here(uint32(1+i), one)); in == 0 || uint32(in) != one.Records || one.all() {
+			t.Errorf("pull %d: %d entries landed, %d were told, the end: %v", i, in, one.Records, one.all())
+		}
+	}
+	s.untouched(0)
+	s.untouched(4)
+}
+
+func TestAnAnswerEndsWithTheRangeAndWithWhatDoesNotFit(t *testing.T) {
+	s := newLandedSource(t, 10, 10_000)
+	got, wire := s.pulls(0, pullsTogether, 10_000)
+	if len(got) != 1 || !got[0].all() || len(wire) != 0 {
+		t.Errorf("%d pulls of a range that fits one, %d bytes over the wire", len(got), len(wire))
+	}
+	s = newLandedSource(t, 1000, 1000)
+	got, wire = s.pulls(0, pullsTogether, 20_000)
+	if len(got) != 1 || got[0].all() || uint32(entriesIn(s.here(0, got[0]))+entriesIn(wire)) != got[0].Records {
+		t.Errorf("%d pulls that do not fit their slot", len(got))
+	}
+}
+
+func TestAQuestionOfNoPullsOrOfManyIsRefused(t *testing.T) {
+	s := newLandedSource(t, 10, 1000)
+	for _, n := range []uint32{0, pullsTogether + 1, 1 << 31} {
+		ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: 1000}, Landing: markOf(s.land.share), Pulls: n}
+		if _, _, err := s.pullInto(t.Context(), peer.NewCall("target", ask.encode(nil), nil, nil)); !errors.Is(err, peer.ErrMalformed) {
+			t.Errorf("%d pulls: %v", n, err)
+		}
+	}
+	s.untouched(0)
+}
+
+func TestAnAnswerOfPullsThatCannotBeIsRefused(t *testing.T) {
+	on, end := landed{pulled: pulled{Cursor: store.PullCursor{At: 1}, Records: 1}}, landed{}
+	cold := on
+	cold.Cold = 1
+	for _, c := range []struct {
+		what string
+		head []byte
+		ok   bool
+	}{
+		{"two pulls", on.append(on.append(nil)), true},
+		{"the last of them at the end", end.append(on.append(nil)), true},
+		{"the last of them with a bulk", cold.append(on.append(nil)), true},
+		{"one behind the end", on.append(end.append(nil)), false},
+		{"one behind a bulk", on.append(cold.append(nil)), false},
+		{"more than were asked for", on.append(on.append(on.append(nil))), false},
+		{"none", nil, false},
+		{"half a pull", on.append(nil)[:landedBytes/2], false},
+	} {
+		if got, err := landedOf(c.head, 2, nil); (err == nil) != c.ok || c.ok && len(got) != 2 {
+			t.Errorf("%s: %d pulls, %v", c.what, len(got), err)
+		}
+	}
+}
+
+func TestOnlySmallPullsShareAQuestion(t *testing.T) {
+	for bytes, want := range map[int]int{1 << 10: pullsTogether, 20 << 10: pullsTogether, 30 << 10: 2, 80 << 10: 1, 4 << 20: 1} {
+		if got := together(bytes); got != want {
+			t.Errorf("%d pulls of %d bytes, want %d", got, bytes, want)
+		}
+	}
+}
+
 func TestNothingLandsInWhatIsNotNeededAnyMore(t *testing.T) {
 	const n = 10
 	s := newLandedSource(t, n, 10_000)
@@ -130,7 +219,7 @@ func TestNothingLandsInWhatIsNotNeededAnyMore(t *testing.T) {
 func TestASlotThatDoesNotExistIsNotWrittenTo(t *testing.T) {
 	const n = 10
 	s := newLandedSource(t, n, 10_000)
-	ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: 1 << 20}, Landing: markOf(s.land.share), Slot: 1 << 31}
+	ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: 1 << 20}, Landing: markOf(s.land.share), Slot: 1 << 31, Pulls: 2}
 	c := peer.NewCall("target", ask.encode(nil), nil, nil)
 	_, _, err := s.pullInto(t.Context(), c)
 	check(t, err)

@@ -19,13 +19,14 @@ type lane struct {
 	most  int // partitions
 	under []*partition
 	land  *landing // nil: entries come over the wire
+	got   []landed // of the last answer
 }
 
 // partition is a piece, and how far it was pulled.
 type partition struct {
 	piece  view.Range
 	cursor store.PullCursor
-	slot   uint32 // of the landing, if there is one, while a lane has it
+	slot   uint32 // the first of its row in the landing, if there is one, while a lane has it
 }
 
 func (p *pulls) lane(partitions int) (*lane, error) {
@@ -104,7 +105,7 @@ func (l *lane) fill(ctx context.Context) error {
 	return nil
 }
 
-// ask sends the next pull of a partition. It counts as under way even if that fails.
+// ask sends the next question of a partition. It counts as under way even if that fails.
 func (l *lane) ask(ctx context.Context, at *partition) error {
 	l.under = append(l.under, at)
 	q := pull{
@@ -112,7 +113,7 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 		Since: l.p.log.since, Life: l.p.log.life, Indirect: l.p.m.want.Options.Indirect(),
 	}
 	if l.land != nil {
-		into := pullInto{pull: q, Landing: markOf(l.land.share), Slot: at.slot}
+		into := pullInto{pull: q, Landing: markOf(l.land.share), Slot: at.slot, Pulls: uint32(l.land.row)}
 		l.head = into.encode(l.head)
 		return l.line.Send(l.soon.within(ctx), methodPullInto, l.head, nil)
 	}
@@ -120,10 +121,10 @@ func (l *lane) ask(ctx context.Context, at *partition) error {
 	return l.line.Send(l.soon.within(ctx), methodPull, l.head, nil)
 }
 
-// once takes the answer to the oldest pull, replays it, and sends the next of the same partition.
+// once takes the answer to the oldest question, replays it, and sends the next of the same partition.
 func (l *lane) once(ctx context.Context) error {
 	at := l.under[0]
-	got, bytes, err := l.replay(ctx, at)
+	bytes, err := l.replay(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -135,8 +136,8 @@ func (l *lane) once(ctx context.Context) error {
 	}
 	l.under = append(l.under[:0], l.under[1:]...)
 	l.p.m.advances.Add(1)
-	if !got.all() {
-		at.cursor = got.Cursor
+	if last := &l.got[len(l.got)-1]; !last.all() {
+		at.cursor = last.Cursor
 		return l.ask(ctx, at)
 	}
 	if l.land != nil {
@@ -147,49 +148,71 @@ func (l *lane) once(ctx context.Context) error {
 }
 
 // replay waits for an answer and imports what it brings.
-func (l *lane) replay(ctx context.Context, at *partition) (got landed, bytes int, err error) {
+func (l *lane) replay(ctx context.Context, at *partition) (bytes int, err error) {
 	began := time.Now()
-	got, here, entries, err := l.receive(ctx, at)
+	bulk, err := l.receive(ctx)
 	var cold []store.Indirection
 	if err == nil {
-		entries, cold, err = got.split(entries)
+		bulk, cold, err = l.got[len(l.got)-1].split(bulk)
 	}
 	if err == nil && len(cold) > 0 {
 		background.Aloud(func() { err = l.worker.Refer(cold) })
 	}
 	if err != nil {
-		return got, 0, err
+		return 0, err
 	}
 	l.p.m.d.turns <- struct{}{}
 	came := time.Now()
-	if err = l.worker.ImportKnown(ctx, here.entries, here.known); err == nil {
-		err = l.worker.Import(ctx, entries)
+	inMemory, err := l.importLanded(ctx, at)
+	if err == nil {
+		err = l.worker.Import(ctx, bulk)
 	}
 	took := time.Since(came)
 	<-l.p.m.d.turns
 	l.p.m.awaited.Add(int64(came.Sub(began)))
 	l.p.m.replayed.Add(int64(took))
 	if err != nil {
-		return got, 0, fmt.Errorf("import what was pulled: %w", err)
+		return 0, fmt.Errorf("import what was pulled: %w", err)
 	}
-	bytes = len(here.entries) + len(entries)
+	bytes = inMemory + len(bulk)
 	l.p.m.bytes.Add(int64(bytes))
-	l.p.m.landed.Add(int64(len(here.entries)))
-	l.p.m.records.Add(int64(got.Records))
-	return got, bytes, nil
+	l.p.m.landed.Add(int64(inMemory))
+	for i := range l.got {
+		l.p.m.records.Add(int64(l.got[i].Records))
+	}
+	return bytes, nil
 }
 
-// receive waits for the answer to a pull: here are entries that landed, and the bulk is what follows them.
-func (l *lane) receive(ctx context.Context, at *partition) (got landed, here slot, bulk []byte, err error) {
+// importLanded imports what has landed.
+func (l *lane) importLanded(ctx context.Context, at *partition) (bytes int, err error) {
+	if l.land == nil {
+		return 0, nil
+	}
+	for i := range l.got {
+		here, err := l.land.landed(at.slot+uint32(i), l.got[i].Bytes)
+		if err == nil {
+			err = l.worker.ImportKnown(ctx, here.entries, here.known)
+		}
+		if err != nil {
+			return bytes, err
+		}
+		bytes += len(here.entries)
+	}
+	return bytes, nil
+}
+
+// receive waits for the answer to a question, and notes what it says of its pulls. The bulk is what has not landed.
+func (l *lane) receive(ctx context.Context) (bulk []byte, err error) {
 	head, bulk, err := l.line.Receive(l.soon.within(ctx))
+	l.got = l.got[:0]
 	switch {
 	case err != nil:
 	case l.land == nil:
-		err = got.pulled.decode(head)
+		var one landed
+		err = one.pulled.decode(head)
+		l.got = append(l.got, one)
 	default:
-		if err = got.decode(head); err == nil {
-			here, err = l.land.landed(at.slot, got.Bytes)
-		}
+		l.got, err = landedOf(head, l.land.row, l.got)
 	}
-	return got, here, bulk, err
+	return bulk, err
 }

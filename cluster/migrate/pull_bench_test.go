@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/ostrodb/ostro/cluster/meta"
 	"github.com/ostrodb/ostro/cluster/peer"
 	"github.com/ostrodb/ostro/cluster/view"
@@ -15,22 +17,30 @@ import (
 )
 
 // BenchmarkPull moves records of 30 B keys and 100 B values from one store to another over a socket of this machine:
-// source, wire and replay, without clients and without copies.
+// source, wire and replay, without clients and without copies. It tells what all of that takes of the processors for a record.
 func BenchmarkPull(b *testing.B) {
+	peer.Listen(8)
+	defer peer.Listen(0)
 	for _, records := range []int{500_000} {
 		for _, c := range []struct {
 			name              string
 			bytes, partitions int
-		}{{"20KB x8", 20 << 10, 8}, {"64KB x4", 64 << 10, 4}, {"20KB x1", 20 << 10, 1}} {
+		}{{"20KB x32", 20 << 10, 32}, {"20KB x8", 20 << 10, 8}, {"80KB x32", 80 << 10, 32}, {"64KB x4", 64 << 10, 4}, {"20KB x1", 20 << 10, 1}} {
 			b.Run(c.name, func(b *testing.B) {
 				source := filled(b, records)
+				var took time.Duration
+				var moved int64
 				for b.Loop() {
 					b.StopTimer()
 					p := pullsBetween(b, source, c.bytes, c.partitions)
+					check(b, p.m.d.o.Store.Prepare(b.Context(), Ranges(view.RangesOf(view.Whole)), int64(records), int64(records)*160))
 					b.StartTimer()
+					began := processTime()
 					if err := p.all(b.Context()); err != nil {
 						b.Fatal(err)
 					}
+					took += processTime() - began
+					moved += p.m.records.Load()
 					b.StopTimer()
 					if got := p.m.records.Load(); got < int64(records) {
 						b.Fatalf("%d of %d records came", got, records)
@@ -38,9 +48,17 @@ func BenchmarkPull(b *testing.B) {
 					b.SetBytes(p.m.bytes.Load())
 					b.StartTimer()
 				}
+				b.ReportMetric(float64(took.Nanoseconds())/float64(moved), "cpu-ns/record")
 			})
 		}
 	}
+}
+
+// processTime is how long this process has run, on all processors together.
+func processTime() time.Duration {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t)
+	return time.Duration(t.Nano())
 }
 
 // filled is a store with records.

@@ -210,7 +210,7 @@ func (s *Shelf) giveUrgently(ctx context.Context, c *peer.Call, take func(*reade
 	return said.encode(), nil, nil
 }
 
-// collect makes what take emits the bulk of the answer, and returns what its head says. The entries are sent from where they lie:
+// collect makes what take emits the bulk of the answer, if it is not in a slot, and returns what its head says. The entries are sent from where they lie:
 // the session's guard keeps them there until they are on their way, or copied because the target does not take them. What is
 // cold is read first.
 func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (landed, error) {
@@ -226,10 +226,15 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 			if len(r.cold) > 0 {
 				r.entries = append(r.entries, r.cold)
 			}
-			c.Gather(r.entries, func() {
+			end := func() {
 				r.ss.End()
 				s.giveBack(r, by)
-			})
+			}
+			if len(r.entries) == 0 {
+				end()
+			} else {
+				c.Gather(r.entries, end)
+			}
 			return head, nil
 		}
 		r.ss.End()
