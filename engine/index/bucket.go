@@ -100,9 +100,9 @@ func (b bucket) entry(i int) (word, top uint64) {
 	}
 }
 
-// empty returns the first empty word, or -1.
-func (b bucket) empty() int {
-	for i := range bucketWords {
+// empty returns the first empty word from one on, or -1.
+func (b bucket) empty(from int) int {
+	for i := from; i < bucketWords; i++ {
 		if b.load(i) == 0 {
 			return i
 		}

@@ -104,14 +104,16 @@ func (ix *Index) Hold(pr *Probe) bool {
 		pr.awaitUnlock()
 		return false
 	}
+	pr.at, pr.index = pr.primary, 0
 	return true
 }
 
-// InsertHeld is TryInsert through a probe of the bucket that held holds, which may be itself; false if the index must grow first.
+// InsertHeld is TryInsert through a probe of the bucket that held holds, which may be itself; false if the index must grow first. It
+// looks for room from where the last one found some.
 func (ix *Index) InsertHeld(held, pr *Probe, a record.Address) bool {
-	pr.meta = held.meta
+	pr.meta, pr.at, pr.index = held.meta, held.at, held.index
 	ok := pr.put(wordOf(pr.place, a))
-	held.meta = pr.meta
+	held.meta, held.at, held.index = pr.meta, pr.at, pr.index
 	return ok
 }
 
@@ -123,16 +125,15 @@ func (ix *Index) Release(held *Probe, inserted int) {
 	}
 }
 
-// put finds an empty word in the chain that the caller has locked, and fills it; false if there is no room. The meta of the
-// probe is then what the primary bucket's will be when it is unlocked.
+// put finds an empty word in the chain that the caller has locked, from the probe's bucket and index on, and fills it; false if there is no room.
+// The meta of the probe is then what the primary bucket's will be when it is unlocked.
 func (pr *Probe) put(word uint64) bool {
-	pr.at = pr.primary
 	for {
 		if invariant.Enabled {
 			a := addressOf(word) // 0: of a key that is locked and has no record.
 			invariant.Check(a == 0 || !pr.at.holds(pr.place, a), "the record at %v stands in the index already", a)
 		}
-		if i := pr.at.empty(); i >= 0 {
+		if i := pr.at.empty(int(pr.index)); i >= 0 {
 			pr.fill(i, word)
 			pr.inserted(pr.meta >> linkShift & linkMask)
 			return true
@@ -141,7 +142,7 @@ func (pr *Probe) put(word uint64) bool {
 		if next == 0 {
 			break
 		}
-		pr.at = next
+		pr.at, pr.index = next, 0
 	}
 	last, first := pr.at, pr.at == pr.primary
 	n := pr.table.extend(int(pr.place&bucketMask), first, pr.table.header().limit)

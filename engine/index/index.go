@@ -100,6 +100,19 @@ func (ix *Index) SeekPrefetch(p record.Place, pr *Probe) {
 	prefetch.T0(unsafe.Add(unsafe.Pointer(nil), uintptr(pr.primary)))
 }
 
+// SeekNear is SeekPrefetch of a place that probably lies near another one: in the bucket that its probe was located in, inside this guard, or
+// at least in its sub-table.
+func (ix *Index) SeekNear(p record.Place, pr, near *Probe) {
+	if !near.table.covers(p) {
+		ix.SeekPrefetch(p, pr)
+		return
+	}
+	pr.place, pr.table, pr.primary = p, near.table, near.table.primary(p)
+	if pr.primary != near.primary {
+		prefetch.T0(unsafe.Add(unsafe.Pointer(nil), uintptr(pr.primary)))
+	}
+}
+
 // Start begins the search in a bucket that SeekPrefetch has located, as of now:
 // if the sub-table was replaced meanwhile, it takes the new one. To use a probe
 // again, Start it again.

@@ -25,6 +25,9 @@ type Probe struct {
 	matches matches // words of at that have the tag and were not yet visited
 }
 
+// Again has Next begin anew, with what it has seen of the bucket's meta.
+func (pr *Probe) Again() { pr.open(pr.primary) }
+
 // Next goes to the next word with the tag of the place; false if there is none.
 // The record there may be of another key: the caller compares. A placeholder (no
 // address, locked) has no record to compare with: readers pass over it; who

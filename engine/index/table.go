@@ -56,6 +56,11 @@ func (t table) header() *header {
 	return (*header)(unsafe.Add(unsafe.Pointer(nil), uintptr(t)))
 }
 
+// covers tells whether p is one of the places of the sub-table.
+func (t table) covers(p record.Place) bool {
+	return uint32(p>>32)-t.header().prefix <= uint32(1<<(maxDepth-t.header().depth)-1)
+}
+
 // primary returns the bucket of p.
 func (t table) primary(p record.Place) bucket { return t.bucketAt(int(p & bucketMask)) }
 

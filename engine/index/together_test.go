@@ -92,3 +92,56 @@ func TestPlacesOfOtherBucketsDoNotStartTogether(t *testing.T) {
 		}
 	}
 }
+
+func TestAPlaceNearAnotherOneIsLocatedLikeAnyOther(t *testing.T) {
+	ix := open(t, Options{Entries: 1_000_000})
+	var near, want, got Probe
+	ix.SeekPrefetch(5|7<<32, &near)
+	for _, p := range []record.Place{5 | 7<<32, 5 | 8<<32, 6 | 7<<32, 5 | 1<<60, 5 | 1<<63, ^record.Place(0), 0} {
+		ix.SeekPrefetch(p, &want)
+		if ix.SeekNear(p, &got, &near); got != want {
+			t.Errorf("%x is at %x of table %x, want %x of %x", uint64(p), got.primary, got.table, want.primary, want.table)
+		}
+	}
+}
+
+// What is free behind the room that was found last is found by who comes next.
+func TestEntriesThatAreInsertedTogetherGoOnWhereThereIsRoom(t *testing.T) {
+	ix := open(t, Options{})
+	places := inBucket(2*bucketWords + 4)
+	all := started(t, ix, places[:2*bucketWords])
+	if !ix.Hold(&all[0]) {
+		t.Fatal("it is held by another")
+	}
+	for i := range all {
+		ix.InsertHeld(&all[0], &all[i], addressFor(uint64(i), 0))
+	}
+	ix.Release(&all[0], len(all))
+	for _, i := range []int{1, bucketWords - 1, bucketWords + 2} { // Holes in two buckets of the chain.
+		var pr Probe
+		if ix.Seek(places[i], &pr); !pr.Next() || !ix.Remove(&pr) {
+			t.Fatalf("entry %d is not removed", i)
+		}
+	}
+	late := started(t, ix, places[2*bucketWords:])
+	if !ix.Hold(&late[0]) {
+		t.Fatal("it is held by another")
+	}
+	for i := range late {
+		if !ix.InsertHeld(&late[0], &late[i], addressFor(uint64(2*bucketWords+i), 0)) {
+			t.Fatalf("no room for entry %d", i)
+		}
+	}
+	ix.Release(&late[0], len(late))
+	for i, p := range places {
+		var pr Probe
+		ix.Seek(p, &pr)
+		removed := i == 1 || i == bucketWords-1 || i == bucketWords+2
+		if there := pr.Next(); there == removed {
+			t.Errorf("entry %d is there: %v", i, there)
+		}
+	}
+	if s := ix.Len(); s != int64(len(places)-3) {
+		t.Errorf("%d entries", s)
+	}
+}

@@ -162,9 +162,15 @@ func (ix *Index) Collect(from, to record.Place, cursor uint64, into []Found) (al
 	at := t.bucketAt(b)
 	for first := true; at != 0; first = false {
 		for i := range bucketWords {
-			word, top := at.entry(i)
+			word := at.load(i)
 			if addressOf(word) == 0 {
 				continue
+			}
+			top := word>>topShift<<16 | at.tag(i)
+			if again := at.load(i); again != word { // As in entry.
+				if word, top = at.entry(i); addressOf(word) == 0 {
+					continue
+				}
 			}
 			if place := record.Place(top<<32 | uint64(b)); inside || mayLie(place, from, to) {
 				into = append(into, Found{addressOf(word), place})

@@ -41,6 +41,20 @@ func Fits(b []byte) bool {
 	return size >= keyOffset(front)+keyLen(front)+front>>8&flagPadMask
 }
 
+// FitsPlain returns the length of the entry that b starts with if it Fits, is plain and of a table; else 0.
+func FitsPlain(b []byte, table TableID) int {
+	if len(b) < HeaderBytes {
+		return 0
+	}
+	p := PtrOf(b)
+	front := p.front()
+	size := length(front)
+	if !p.PlainOf(table) || size > uint64(len(b)) || size%alignment != 0 || size < HeaderBytes+keyLen(front)+front>>8&flagPadMask {
+		return 0
+	}
+	return int(size)
+}
+
 // checkHeader returns the length of the entry that b starts with, or why there
 // is none: then nothing of b can be believed. It reads nothing outside b.
 func checkHeader(b []byte) (n int, reason string) {

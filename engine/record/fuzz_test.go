@@ -134,6 +134,14 @@ func mend(b []byte) (end int) {
 	return end
 }
 
+// plainBytes is what FitsPlain says of an entry that fits.
+func plainBytes(p Ptr, table TableID) int {
+	if p.Type() != TypePut || p.HasExpiry() || p.Chunked() || p.Flags()&flagClient != 0 || p.Table() != table {
+		return 0
+	}
+	return p.Length()
+}
+
 // FuzzFits walks over bytes that may be no entries.
 func FuzzFits(f *testing.F) {
 	seedSegments(f, func(seg []byte) { f.Add(seg) })
@@ -147,7 +155,13 @@ func FuzzFits(f *testing.F) {
 			if typ := p.Type(); typ != TypeVoid && typ != TypeSeal && HeaderBytes+len(p.Key())+len(p.Value()) > n {
 				t.Fatal("the key and the value do not fit their entry")
 			}
+			if got, want := FitsPlain(b, 0), plainBytes(p, 0); got != want {
+				t.Fatalf("a plain entry of %d bytes has %d: %x", want, got, b[:HeaderBytes])
+			}
 			b = b[n:]
+		}
+		if n := FitsPlain(b, 0); n != 0 {
+			t.Fatalf("what does not fit is a plain entry of %d bytes", n)
 		}
 		if _, err := Check(b); err == nil {
 			t.Fatal("an entry that is whole does not fit")

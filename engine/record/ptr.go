@@ -176,6 +176,11 @@ func (p Ptr) PlainKeyIs(table TableID, key []byte) bool {
 		(len(key) == 0 || same(unsafe.Add(p.p, HeaderBytes), unsafe.Pointer(unsafe.SliceData(key)), len(key)))
 }
 
+// PlainOf reports whether the entry is plain and of a table.
+func (p Ptr) PlainOf(table TableID) bool {
+	return p.front()&special == uint64(TypePut) && p.Table() == table
+}
+
 // PlainValue is Value of a plain entry.
 func (p Ptr) PlainValue() []byte {
 	f := p.front()

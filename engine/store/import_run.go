@@ -28,7 +28,9 @@ type importRun struct {
 
 type runItem struct {
 	importItem
-	off   int // where it lies in the run
+	off   int  // where it lies in the run
+	bytes int  // of the entry
+	plain bool // it is
 	taken bool
 	pr    index.Probe
 }
@@ -36,17 +38,20 @@ type runItem struct {
 // nextKnown is what is known of the place of the next entry; 0 if nothing is. The first of each run is looked at: a wrong one would hide
 // its record from all who seek it.
 func (w *ImportWorker) nextKnown(p record.Ptr) record.Place {
-	if len(w.known) < 8 {
+	if len(w.known) < slotKnown {
 		return 0
 	}
 	known := record.Place(binary.LittleEndian.Uint64(w.known))
-	w.known = w.known[8:]
+	w.known = w.known[slotKnown:]
 	if w.run.n == 0 && known != 0 && (!isRecord(p) || known != index.Known(record.PlaceOf(p.Table(), p.Key()))) {
 		w.fail(errWrongPlace)
 		return 0
 	}
 	return known
 }
+
+// slotKnown is how many bytes what is known of a place has.
+const slotKnown = 8
 
 // errMalformedEntry says that bytes are not entries that lie one after the other.
 var errMalformedEntry = errors.New("what came from another node is not made of whole entries: that node must be checked")
@@ -61,6 +66,11 @@ func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
 	most := min(runBytes, w.ss.st.log.MaxEntry()/4)
 	seen, at := int64(0), 0
 	for run.n < runEntries && at < len(entries) {
+		if n := w.listPlain(entries[at:], at, most); n > 0 {
+			seen++
+			at += n
+			continue
+		}
 		if !record.Fits(entries[at:]) {
 			w.fail(errMalformedEntry)
 			entries = entries[:at]
@@ -75,7 +85,7 @@ func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
 		wanted := w.wants(p, w.nextKnown(p), &it.importItem)
 		seen++
 		if wanted {
-			it.off = at
+			it.off, it.bytes, it.plain = at, n, false
 			w.ss.ix.SeekPrefetch(it.key.Place, &it.pr)
 			run.n++
 		} else if run.n == 0 {
@@ -92,6 +102,33 @@ func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
 	w.stats.entries.Add(seen)
 	return entries[at:]
 }
+
+// listPlain lists an entry that follows another one in a run, and is as nearly all are: plain, of that one's table, wanted, and at a place that is
+// known. It returns how long the entry is, and 0 if it is any other.
+func (w *ImportWorker) listPlain(entries []byte, at, most int) int {
+	run := w.run
+	if run.n == 0 || len(w.known) < slotKnown {
+		return 0
+	}
+	last := &run.items[run.n-1]
+	n := record.FitsPlain(entries, last.key.Table)
+	known := record.Place(binary.LittleEndian.Uint64(w.known))
+	if n == 0 || at+n > most || known == 0 || !isUsers(last.key.Table) || !w.owns(known) {
+		return 0
+	}
+	w.known = w.known[slotKnown:]
+	it := &run.items[run.n]
+	it.p = record.PtrOf(entries)
+	k := &it.key // Part by part: a whole one is made elsewhere and copied, and that waits for the parts to be there.
+	k.Place, k.Table, k.Bytes, k.in = known, last.key.Table, it.p.Key(), last.key.in
+	it.off, it.bytes, it.plain = at, n, true
+	w.ss.ix.SeekNear(known, &it.pr, &last.pr)
+	run.n++
+	return n
+}
+
+// isUsers tells whether a table is a user's, and not one of this store's own.
+func isUsers(t record.TableID) bool { return t != chunkTable && t != completionTable }
 
 // takeRun takes what is listed, as far as nothing has to be waited for.
 func (w *ImportWorker) takeRun() {
@@ -139,9 +176,8 @@ func (w *ImportWorker) takeRun() {
 func (w *ImportWorker) voidRest(at record.Address, room []byte) {
 	for i := range w.run.n {
 		if it := &w.run.items[i]; !it.taken {
-			n := it.p.Length()
-			record.EncodeVoid(room[it.off:], n)
-			w.ss.head.Died(record.MakeAddress(at.Slot(), at.Offset()+uint32(it.off)), uint32(n))
+			record.EncodeVoid(room[it.off:], it.bytes)
+			w.ss.head.Died(record.MakeAddress(at.Slot(), at.Offset()+uint32(it.off)), uint32(it.bytes))
 		}
 	}
 }
@@ -170,12 +206,13 @@ func (w *ImportWorker) placeTogether(items []runItem, at record.Address) (n int)
 
 // absent tells whether there is nothing of an entry's key, and nothing was.
 func (w *ImportWorker) absent(it *runItem) bool {
-	return (it.pr.None() || w.unseen(it)) &&
+	return (it.pr.None() || !it.pr.Next() || w.unseen(it)) &&
 		!w.live.dead(&it.key, it.p.Version()) // After the look, before the insertion: see Arrival.
 }
 
 // unseen tells whether a look at the records finds none of an entry's key. What is not newer than that is done with.
 func (w *ImportWorker) unseen(it *runItem) bool {
+	it.pr.Again()
 	old, st := w.ss.match(&it.key, &it.pr, reading) // It does not wait, as find would: the head is ours.
 	switch {
 	case st == OK && versionOf(old) >= it.p.Version():
@@ -200,7 +237,7 @@ func (w *ImportWorker) again(before []runItem, it *runItem) bool {
 
 // later leaves an entry to slowly, which needs all of its place.
 func (w *ImportWorker) later(it *runItem) {
-	if it.key.Table != chunkTable && it.key.Table != completionTable {
+	if isUsers(it.key.Table) {
 		it.key.Place = record.PlaceOf(it.key.Table, it.key.Bytes)
 	}
 	w.ahead.slow = append(w.ahead.slow, it.importItem)
@@ -237,11 +274,16 @@ type runTally struct {
 
 func (c *runTally) add(w *ImportWorker, it *runItem) {
 	c.entries++
-	c.bytes += int64(it.p.Length())
+	c.bytes += int64(it.bytes)
 	c.version = max(c.version, it.p.Version())
 	if c.in != it.key.in {
 		c.count(w)
 		c.in = it.key.in
+	}
+	if it.plain {
+		c.worth.keys++
+		c.worth.bytes += it.bytes
+		return
 	}
 	v := worthOf(it.p)
 	c.worth = worth{c.worth.keys + v.keys, c.worth.expires + v.expires, c.worth.bytes + v.bytes}

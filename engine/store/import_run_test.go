@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ostrodb/ostro/engine/index"
 	"github.com/ostrodb/ostro/engine/record"
@@ -108,6 +109,64 @@ func TestPlacesThatAreNotKnownAreMadeOfTheirKeys(t *testing.T) {
 	}
 }
 
+// Entries of all kinds follow each other in a letter whose places are told: each is taken as if it were alone.
+func TestEntriesOfAllKindsAreTakenInOneLetter(t *testing.T) {
+	st, w := arriving(t)
+	const n = 400
+	far := time.Now().Add(time.Hour).UnixMilli()
+	var letter, known []byte
+	kind := func(i int) (h record.Header, takenAs int) { // in which database; -1 in none
+		h = record.Header{Type: record.TypePut, Version: 1}
+		switch i % 8 {
+		case 3:
+			h.ExpireAt = far
+		case 4, 5:
+			h.Table = 1
+			return h, 1
+		case 6:
+			h.Type = record.TypeTombstone
+			return h, -1
+		}
+		return h, 0
+	}
+	key := func(i int) []byte { return fmt.Append(nil, "key", i) }
+	for i := range n {
+		h, _ := kind(i)
+		at := len(letter)
+		letter = append(letter, make([]byte, record.Size(len(key(i)), 4, h.ExpireAt != 0))...)
+		record.Encode(letter[at:], &h, key(i), binary.LittleEndian.AppendUint32(nil, uint32(i)), true)
+		place := index.Known(record.PlaceOf(h.Table, key(i)))
+		if h.Type != record.TypePut {
+			place = 0
+		}
+		known = binary.LittleEndian.AppendUint64(known, uint64(place))
+	}
+	if err := w.ImportKnown(t.Context(), letter, known); err != nil {
+		t.Fatal(err)
+	}
+	want := [2]int64{}
+	ss := session(t, st)
+	ss.Begin()
+	defer ss.End()
+	for i := range n {
+		h, db := kind(i)
+		if db < 0 {
+			continue
+		}
+		want[db]++
+		k := ss.Key(db, key(i))
+		view, s := ss.Get(&k)
+		if s != store.OK || binary.LittleEndian.Uint32(view.Value) != uint32(i) || view.ExpireAt != h.ExpireAt {
+			t.Fatalf("key %d: %v, %x, expires at %d", i, s, view.Value, view.ExpireAt)
+		}
+	}
+	for db, n := range want {
+		if keys, _ := st.Count(db); keys != n {
+			t.Errorf("database %d has %d keys, want %d", db, keys, n)
+		}
+	}
+}
+
 // malformed are letters whose second entry is none.
 func malformed() map[string][]byte {
 	made := func(change func(b []byte) []byte) []byte {
@@ -147,8 +206,19 @@ func TestWhatIsNotMadeOfWholeEntriesIsRefusedAndTheImportGoesOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for st, worker := range map[*store.Store]*store.ImportWorker{live: w, copies: copier} {
-				if err := worker.Import(t.Context(), letter); !errors.Is(err, store.ErrMalformedEntry) {
+			told, teller := arriving(t)
+			var known []byte
+			for _, key := range []string{"first", "second"} {
+				known = binary.LittleEndian.AppendUint64(known, uint64(index.Known(record.PlaceOf(0, []byte(key)))))
+			}
+			for st, worker := range map[*store.Store]*store.ImportWorker{live: w, copies: copier, told: teller} {
+				err := error(nil)
+				if worker == teller {
+					err = worker.ImportKnown(t.Context(), letter, known)
+				} else {
+					err = worker.Import(t.Context(), letter)
+				}
+				if !errors.Is(err, store.ErrMalformedEntry) {
 					t.Errorf("it is told %v", err)
 				}
 				if err := worker.Import(t.Context(), appendPut(nil, "third", 1)); err != nil {

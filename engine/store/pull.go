@@ -175,10 +175,13 @@ func (g *pullGiver) bucket(b int, at PullCursor) (PullCursor, Status) {
 		return at, Cold
 	}
 	pl.large = pl.large[:0]
-	for i := range pl.bucket(b) {
-		it := &pl.bucket(b)[i]
+	items := pl.bucket(b)
+	for i := range items {
+		it := &items[i]
 		switch {
 		case it.p.IsNil(): // The other end knows of it.
+		case g.known && g.exact && at.Value == 0 && it.p.PlainOf(g.table): // Nearly all are.
+			g.give(it)
 		case !g.counts(it.p):
 		case it.p.Chunked():
 			pl.large = append(pl.large, *it)
