@@ -98,7 +98,7 @@ func (c *Config) Settings() []Setting {
 		{cluster, "cluster-min-nodes", "of a new cluster: how many nodes must be there before they share the keys; 0: those that come within a few seconds", false, intValue{&c.ClusterMinNodes}},
 		{cluster, "cluster-lease", "of a new cluster: how long a silent node counts as alive", false, durationValue{&c.ClusterLease}},
 		{cluster, "migrate-pull-bytes", "how much one pull of a migration to this node brings: larger is faster, smaller gets less in the way of clients", false, parsedValue[Size]{&c.MigratePullBytes, ParseSize, "size"}},
-		{cluster, "migrate-partitions", "how many pulls of a migration to this node are under way at a time", false, intValue{&c.MigratePartitions}},
+		{cluster, "migrate-partitions", "how many parts of a migration to this node are pulled at a time, one after the other each", false, intValue{&c.MigratePartitions}},
 		{cluster, "migrate-rate", "how much migrations to this node take in a second at most; 0: no limit", false, parsedValue[Size]{&c.MigrateRate, ParseSize, "size"}},
 		{cluster, "migrate-shared-memory", "let a node of the same machine that gives records away write them to this one's memory, and backups there read copies of them, instead of by sockets", false, boolValue{&c.MigrateShared}},
 		{cluster, "migrate-halt-dir", "for tests: migrations halt at a step for as long as this directory has a file of its name", false, textValue{&c.MigrateHaltDir}},

@@ -28,7 +28,7 @@ type Options struct {
 	Log    *slog.Logger
 
 	PullBytes  int   // of one pull; 20 KB
-	Partitions int   // pulls under way at a time; 32
+	Partitions int   // that are pulled from at a time; 32
 	Rate       int64 // bytes per second at most; 0 is no limit
 	// SharedMemory has a source on the same machine write entries to memory of this node.
 	SharedMemory bool

@@ -12,7 +12,7 @@ import (
 )
 
 // Between two nodes of one machine entries need no wire. The target of a migration makes memory that the source maps, and each
-// pull names a part of it, its slot: the source copies entries there from its log, as it comes to them, and its answer says how
+// pull has a part of it, its slot: the source copies entries there from its log, as it comes to them, and its answer says how
 // much it was. That is one copy less than a socket makes, and it is made while the entry is in the cache. Behind the entries' part of a slot
 // stands what the source knows of their places: the target need not make those of the keys.
 //
@@ -339,7 +339,7 @@ func (s *Source) pullInto(ctx context.Context, c *peer.Call) (any, []byte, error
 		if g != nil {
 			into = g.room.slot(g.memory.Bytes(), ask.Slot+n)
 		}
-		got, err := s.pulled(ctx, c, &ask.pull, into)
+		got, err := s.pulled(ctx, c, &ask.pull, into, n == 0) // Nor does what has landed wait for a disk.
 		if err != nil && n == 0 {
 			return nil, nil, err
 		}

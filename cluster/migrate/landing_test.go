@@ -162,6 +162,62 @@ func TestAnAnswerEndsWithTheRangeAndWithWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// endingOrigin has a migration that is over after some questions of it.
+type endingOrigin struct {
+	given
+	left int
+}
+
+func (o *endingOrigin) Given(ctx context.Context, id ID, to view.NodeID) (meta.Migration, error) {
+	if o.left--; o.left < 0 {
+		return meta.Migration{}, errors.New("it is over")
+	}
+	return o.given.Given(ctx, id, to)
+}
+
+func TestPullsBeforeOneThatFailsCountAndTheNextQuestionIsToldWhy(t *testing.T) {
+	s := newLandedSource(t, 1000, 1000)
+	s.origin = &endingOrigin{s.origin.(given), 2}
+	got, wire := s.pulls(0, pullsTogether, 1000)
+	if len(got) != 2 || len(wire) != 0 || got[1].all() {
+		t.Errorf("%d pulls were done, %d bytes came over the wire", len(got), len(wire))
+	}
+	s.untouched(2)
+	ask := pullInto{pull: pull{ID: 1, Range: view.Whole, Bytes: 1000, Cursor: got[1].Cursor}, Landing: markOf(s.land.share), Pulls: 1}
+	if _, _, err := s.pullInto(t.Context(), peer.NewCall("target", ask.encode(nil), nil, nil)); err == nil {
+		t.Error("it goes on after its end")
+	}
+}
+
+// What has landed would wait for the disk, too, and a question that asks for many records there would have to be asked again.
+func TestOnlyTheFirstPullOfAQuestionWaitsForADisk(t *testing.T) {
+	m := meta.Migration{ID: 1, Source: "source", Target: "target", Ranges: view.RangesOf(view.Whole), Stage: meta.Moving}
+	shelf := NewShelf(coldSource(t, coldRecords))
+	t.Cleanup(shelf.Close)
+	s := NewSource(given{m: m, shelf: shelf})
+	pulled := func(ask pull, mayWait bool) (landed, error) {
+		c := peer.NewCall("target", nil, nil, nil)
+		got, err := s.pulled(t.Context(), c, &ask, slot{}, mayWait)
+		if _, sent := c.Gathered(); sent != nil {
+			sent()
+		}
+		return got, err
+	}
+	ask := pull{ID: 1, Range: view.Whole, Bytes: 1 << 10}
+	for range 50 {
+		got, err := pulled(ask, false)
+		if errors.Is(err, errCold) {
+			if got, err = pulled(ask, true); err != nil || got.Records == 0 {
+				t.Fatalf("%d records came after a wait: %v", got.Records, err)
+			}
+			return
+		}
+		check(t, err)
+		ask.Cursor = got.Cursor
+	}
+	t.Fatal("nothing was cold")
+}
+
 func TestAQuestionOfNoPullsOrOfManyIsRefused(t *testing.T) {
 	s := newLandedSource(t, 10, 1000)
 	for _, n := range []uint32{0, pullsTogether + 1, 1 << 31} {

@@ -11,7 +11,7 @@ import (
 )
 
 // lane brings pieces of the ranges over one connection, by one modest goroutine here and one at the source. Of each of
-// its partitions one pull is under way: while one is replayed the others are on their way, and neither end waits
+// its partitions one question is under way: while what one brought is replayed the others are on their way, and neither end waits
 // for the other's processor.
 type lane struct {
 	*puller

@@ -189,7 +189,7 @@ func (s *Shelf) Close() {
 
 // give answers with what take emits.
 func (s *Shelf) give(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (any, []byte, error) {
-	got, err := s.collect(ctx, c, by, take)
+	got, err := s.collect(ctx, c, by, true, take)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,7 +199,7 @@ func (s *Shelf) give(ctx context.Context, c *peer.Call, by *readers, take func(*
 // giveUrgently answers with what take emits for operations that wait, and says what it has not given.
 func (s *Shelf) giveUrgently(ctx context.Context, c *peer.Call, take func(*reader) (store.Unsent, store.Status)) (any, []byte, error) {
 	var said gave
-	got, err := s.collect(ctx, c, &s.urgent, func(r *reader) (next store.PullCursor, st store.Status) {
+	got, err := s.collect(ctx, c, &s.urgent, true, func(r *reader) (next store.PullCursor, st store.Status) {
 		said.Unsent, st = take(r)
 		return said.Next, st
 	})
@@ -212,8 +212,8 @@ func (s *Shelf) giveUrgently(ctx context.Context, c *peer.Call, take func(*reade
 
 // collect makes what take emits the bulk of the answer, if it is not in a slot, and returns what its head says. The entries are sent from where they lie:
 // the session's guard keeps them there until they are on their way, or copied because the target does not take them. What is
-// cold is read first.
-func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take func(*reader) (store.PullCursor, store.Status)) (landed, error) {
+// cold is read first, if it may wait for that.
+func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, mayWait bool, take func(*reader) (store.PullCursor, store.Status)) (landed, error) {
 	r, err := s.borrow(by)
 	if err != nil {
 		return landed{}, err
@@ -239,7 +239,9 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 		}
 		r.ss.End()
 		r.reset()
-		if st == store.Cold {
+		if st == store.Cold && !mayWait {
+			err = errCold
+		} else if st == store.Cold {
 			err = errors.Join(c.Flush(), s.readCold(ctx, r)) // Others' guards wait for no disk either.
 		} else {
 			err = errors.Join(errors.New("read what is pulled"), r.ss.Err())
@@ -250,6 +252,9 @@ func (s *Shelf) collect(ctx context.Context, c *peer.Call, by *readers, take fun
 		}
 	}
 }
+
+// errCold says that a pull would have had to wait for a disk, and was not to.
+var errCold = errors.New("what is pulled is cold")
 
 // readCold reads what was cold.
 func (s *Shelf) readCold(ctx context.Context, r *reader) error {

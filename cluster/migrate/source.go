@@ -217,15 +217,16 @@ func (s *Source) pull(ctx context.Context, c *peer.Call) (any, []byte, error) {
 	if err := ask.decode(c.Head); err != nil {
 		return nil, nil, err
 	}
-	got, err := s.pulled(ctx, c, &ask, slot{})
+	got, err := s.pulled(ctx, c, &ask, slot{}, true)
 	if err != nil {
 		return nil, nil, err
 	}
 	return got.pulled.encode(), nil, nil
 }
 
-// pulled answers a pull. Entries go into a slot as long as they fit, and from where they lie to the wire after that.
-func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, into slot) (landed, error) {
+// pulled answers a pull, and leaves the cursor of the next one in it. Entries go into a slot as long as they fit, and from where they lie to the
+// wire after that.
+func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, into slot, mayWait bool) (landed, error) {
 	m, shelf, err := s.given(ctx, ask.ID, c.From)
 	if err != nil {
 		return landed{}, err
@@ -236,7 +237,7 @@ func (s *Source) pulled(ctx context.Context, c *peer.Call, ask *pull, into slot)
 	if ask.Since != 0 && ask.Life != s.life {
 		return landed{}, errOtherLife
 	}
-	return shelf.collect(ctx, c, &shelf.bulk, func(r *reader) (store.PullCursor, store.Status) {
+	return shelf.collect(ctx, c, &shelf.bulk, mayWait, func(r *reader) (store.PullCursor, store.Status) {
 		defer shelf.turn()()
 		r.into = into
 		o := store.PullOptions{MaxBytes: int(ask.Bytes), Emit: r.emit, Known: r.know, Since: ask.Since}

@@ -39,7 +39,7 @@ type Call struct {
 // which it is once, whatever becomes of the answer, and before anybody waits for the caller to take it.
 func (c *Call) Gather(pieces [][]byte, sent func()) { c.pieces, c.sent = pieces, sent }
 
-// Gathered gives what Gather was told, to who calls a handler without a connection.
+// Gathered gives what Gather was told.
 func (c *Call) Gathered() (pieces [][]byte, sent func()) { return c.pieces, c.sent }
 
 // NewCall is a call for a handler that is used without a connection; send takes the parts of its answer.

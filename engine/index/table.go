@@ -39,7 +39,7 @@ const (
 // before the first freeze. For the buckets see there.
 type table uintptr
 
-// header of a sub-table. A lookup never touches it.
+// header of a sub-table. No lookup touches it but SeekNear.
 type header struct {
 	state    atomic.Uint32
 	used     atomic.Uint32 // overflow buckets handed out

@@ -104,7 +104,7 @@ func (w *ImportWorker) listRun(entries []byte) (rest []byte) {
 }
 
 // listPlain lists an entry that follows another one in a run, and is as nearly all are: plain, of that one's table, wanted, and at a place that is
-// known. It returns how long the entry is, and 0 if it is any other.
+// known. It returns how long the entry is, and 0 if it is any other, or one too much for the run.
 func (w *ImportWorker) listPlain(entries []byte, at, most int) int {
 	run := w.run
 	if run.n == 0 || len(w.known) < slotKnown {
@@ -113,7 +113,7 @@ func (w *ImportWorker) listPlain(entries []byte, at, most int) int {
 	last := &run.items[run.n-1]
 	n := record.FitsPlain(entries, last.key.Table)
 	known := record.Place(binary.LittleEndian.Uint64(w.known))
-	if n == 0 || at+n > most || known == 0 || !isUsers(last.key.Table) || !w.owns(known) {
+	if n == 0 || at+n > most || known == 0 || Internal(last.key.Table) || !w.owns(known) {
 		return 0
 	}
 	w.known = w.known[slotKnown:]
@@ -126,9 +126,6 @@ func (w *ImportWorker) listPlain(entries []byte, at, most int) int {
 	run.n++
 	return n
 }
-
-// isUsers tells whether a table is a user's, and not one of this store's own.
-func isUsers(t record.TableID) bool { return t != chunkTable && t != completionTable }
 
 // takeRun takes what is listed, as far as nothing has to be waited for.
 func (w *ImportWorker) takeRun() {
@@ -237,7 +234,7 @@ func (w *ImportWorker) again(before []runItem, it *runItem) bool {
 
 // later leaves an entry to slowly, which needs all of its place.
 func (w *ImportWorker) later(it *runItem) {
-	if isUsers(it.key.Table) {
+	if !Internal(it.key.Table) {
 		it.key.Place = record.PlaceOf(it.key.Table, it.key.Bytes)
 	}
 	w.ahead.slow = append(w.ahead.slow, it.importItem)
