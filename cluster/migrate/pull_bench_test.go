@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"encoding/binary"
 	"log/slog"
 	"net"
 	"testing"
@@ -73,9 +72,9 @@ func fillWith(b testing.TB, st *store.Store, n, bytes int) *store.Store {
 	ss, err := st.NewSession()
 	check(b, err)
 	defer ss.Close()
-	key, value := make([]byte, 30), make([]byte, bytes)
+	value := make([]byte, bytes)
 	for i := range n {
-		binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
+		key := nthKey(i)
 		for s := store.Cold; s != store.OK; {
 			ss.Begin()
 			k := ss.Key(0, key)

@@ -14,9 +14,14 @@ import (
 // readKey looks for the i-th key of filled, and waits as front doors do.
 func readKey(t *testing.T, ss *store.Session, i int) store.Status {
 	t.Helper()
+	return getKey(t, ss, string(nthKey(i)))
+}
+
+// nthKey is the i-th key of filled.
+func nthKey(i int) []byte {
 	key := make([]byte, 30)
 	binary.LittleEndian.PutUint64(key, uint64(i)*0x9E3779B97F4A7C15)
-	return getKey(t, ss, string(key))
+	return key
 }
 
 // getKey is readKey of any key.
