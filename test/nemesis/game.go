@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ type game struct {
 	seed    uint64
 	began   time.Time
 	logged  map[string]int64 // bytes, by node
+	plain   bool             // all nodes forward, for clients that know nothing of clusters
 	spoiled int              // replicas that were changed on disk
 	halts   string           // where files say at which steps migrations halt
 }
@@ -38,7 +40,10 @@ type Fault struct {
 
 func newGame(t *testing.T, seed uint64, o harness.ClusterOptions) *game {
 	t.Helper()
-	return &game{t: t, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, began: time.Now(), logged: map[string]int64{}, cluster: harness.StartCluster(t, o)}
+	return &game{
+		t: t, rng: rand.New(rand.NewPCG(seed, 7)), seed: seed, began: time.Now(), logged: map[string]int64{},
+		plain: slices.Contains(o.Args, forwarding), cluster: harness.StartCluster(t, o),
+	}
 }
 
 // Answers that clients get before and after a fault. Bulk writes are about 1 KB each.
@@ -56,7 +61,7 @@ func (g *game) play(f Fault) {
 	sum, err := g.startTally()
 	g.must("begin to count", err)
 	defer sum.close()
-	g.load = StartLoad(LoadOptions{Seed: g.seed<<16 + g.round, Addrs: g.cluster.Addrs(), Clients: 6, Bulks: 1, Hoards: 1, Width: 2})
+	g.load = StartLoad(LoadOptions{Seed: g.seed<<16 + g.round, Addrs: g.cluster.Addrs(), Plain: g.plain, Clients: 6, Bulks: 1, Hoards: 1, Width: 2})
 	stopped := false
 	defer func() {
 		if !stopped {

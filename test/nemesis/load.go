@@ -22,6 +22,7 @@ type Load struct {
 	bulks   []*bulk
 	hoards  []*hoard
 	addrs   []string
+	plain   bool
 	seed    uint64
 
 	stop chan struct{}
@@ -32,6 +33,7 @@ type Load struct {
 type LoadOptions struct {
 	Seed    uint64
 	Addrs   []string // of some nodes at least
+	Plain   bool     // clients know nothing of clusters: all nodes forward
 	Clients int      // who contend for objects
 	Bulks   int      // who write much
 	Hoards  int      // who keep large values, many keys of one slot, and keys that expire
@@ -40,7 +42,7 @@ type LoadOptions struct {
 
 // StartLoad lets clients work until Stop.
 func StartLoad(o LoadOptions) *Load {
-	l := &Load{history: linearize.NewHistory(), addrs: o.Addrs, seed: o.Seed, stop: make(chan struct{})}
+	l := &Load{history: linearize.NewHistory(), addrs: o.Addrs, plain: o.Plain, seed: o.Seed, stop: make(chan struct{})}
 	run := fmt.Sprintf("%x", o.Seed)
 	l.pool = newPool(run, max(1, o.Width))
 	for n := range o.Clients {
@@ -67,7 +69,9 @@ func StartLoad(o LoadOptions) *Load {
 func (l *Load) rng(n int) *rand.Rand { return rand.New(rand.NewPCG(l.seed, uint64(n))) }
 
 func (l *Load) router(n int) *Router {
-	return NewRouter(l.seed^uint64(n)<<32, 20*time.Second, l.addrs...)
+	r := NewRouter(l.seed^uint64(n)<<32, 20*time.Second, l.addrs...)
+	r.plain = l.plain
+	return r
 }
 
 func (l *Load) newClient(n int) *client {

@@ -25,9 +25,11 @@ const (
 	Lost
 )
 
-// Router is one client: it finds the node that serves a key, as a cluster's clients do, and
-// repeats only what was surely not executed. It is for one goroutine.
+// Router is one client: it finds the node that serves a key, as a cluster's clients do, or knows nothing of clusters and
+// talks to any node, if all forward. It repeats only what was surely not executed. It is for one goroutine.
 type Router struct {
+	plain    bool     // it knows nothing of clusters
+	home     string   // whom it talks to, then; empty if that did not answer the last time
 	addrs    []string // where to ask if nothing is known
 	patience time.Duration
 	rng      *rand.Rand
@@ -83,20 +85,17 @@ func (r *Router) Do(key string, commands ...[]string) ([]resp.Value, Fate) {
 // commands was refused, all are called so; one by one their replies tell.
 func (r *Router) Try(key string, commands ...[]string) ([]resp.Value, Fate) {
 	slot := record.PlaceOf(0, []byte(key)).Slot()
-	addr, known := r.owners[slot]
-	if !known {
-		addr = r.addrs[r.rng.IntN(len(r.addrs))]
-	}
+	addr := r.whom(slot)
 	c := r.connect(addr)
 	if c == nil {
-		delete(r.owners, slot)
+		r.forget(slot)
 		r.pause()
 		return nil, Refused
 	}
 	replies, err := exchange(c, commands)
 	if err != nil {
 		r.hangUp(addr)
-		delete(r.owners, slot)
+		r.forget(slot)
 		return nil, Lost
 	}
 	for _, v := range replies {
@@ -105,8 +104,26 @@ func (r *Router) Try(key string, commands ...[]string) ([]resp.Value, Fate) {
 			return replies, Refused
 		}
 	}
-	r.owners[slot] = addr
+	r.home, r.owners[slot] = addr, addr
 	return replies, Answered
+}
+
+// whom is who is asked for a slot: anybody if nothing is known.
+func (r *Router) whom(slot uint16) string {
+	addr := r.owners[slot]
+	if r.plain {
+		addr = r.home
+	}
+	if addr == "" {
+		addr = r.addrs[r.rng.IntN(len(r.addrs))]
+	}
+	return addr
+}
+
+// forget forgets who was asked for a slot.
+func (r *Router) forget(slot uint16) {
+	r.home = ""
+	delete(r.owners, slot)
 }
 
 // failure is why a command was not executed, or a transaction. One of which only a part was is
@@ -164,10 +181,10 @@ func (r *Router) connect(addr string) *harness.Conn {
 func (r *Router) refused(slot uint16, addr, why string) {
 	words := strings.Fields(why)
 	r.Refusals[words[0]]++
-	delete(r.owners, slot)
+	r.forget(slot)
 	switch words[0] {
 	case "MOVED":
-		if len(words) == 3 && words[1] == strconv.Itoa(int(slot)) {
+		if !r.plain && len(words) == 3 && words[1] == strconv.Itoa(int(slot)) {
 			r.owners[slot] = words[2]
 			return
 		}

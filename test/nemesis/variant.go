@@ -12,6 +12,9 @@ import (
 // Memories of nodes. Where there is little, most of what a migration finds is on disk, or in the shared tier only.
 var memories = []string{"plenty", "little", "little and a shared tier"}
 
+// forwarding has nodes answer for all keys.
+const forwarding = "--proxy=true"
+
 // varied are options of a cluster with the settings that migrations depend on, chosen at random.
 func varied(t *testing.T, rng *rand.Rand, o harness.ClusterOptions) harness.ClusterOptions {
 	t.Helper()
@@ -28,6 +31,9 @@ func varied(t *testing.T, rng *rand.Rand, o harness.ClusterOptions) harness.Clus
 	}
 	if rng.IntN(3) == 0 {
 		o.Args = append(o.Args, "--migrate-shared-memory=false")
+	}
+	if rng.IntN(2) == 0 {
+		o.Args = append(o.Args, forwarding)
 	}
 	t.Logf("memory: %s; %v", memory, o.Args)
 	return o
