@@ -339,12 +339,13 @@ func (s *Source) pullInto(ctx context.Context, c *peer.Call) (any, []byte, error
 		if g != nil {
 			into = g.room.slot(g.memory.Bytes(), ask.Slot+n)
 		}
-		got, err := s.pulled(ctx, c, &ask.pull, into, n == 0) // Nor does what has landed wait for a disk.
-		if err != nil && n == 0 {
+		first := n == 0
+		got, err := s.pulled(ctx, c, &ask.pull, into, first) // What has landed does not wait for a disk with those behind it.
+		switch {
+		case err != nil && first:
 			return nil, nil, err
-		}
-		if err != nil {
-			break // The next question is told.
+		case err != nil: // The next question is told.
+			return peer.Raw(said), nil, nil
 		}
 		said = got.append(said)
 		if pieces, _ := c.Gathered(); got.all() || len(pieces) > 0 {

@@ -30,20 +30,26 @@ func started(t *testing.T, ix fixture, places []record.Place) []Probe {
 	return probes
 }
 
+// insertTogether inserts keys from one on through probes that were started together.
+func insertTogether(t *testing.T, ix fixture, probes []Probe, first int) {
+	t.Helper()
+	if !ix.Hold(&probes[0]) {
+		t.Fatal("nobody else is there, and it is held by another")
+	}
+	for i := range probes {
+		if !ix.InsertHeld(&probes[0], &probes[i], addressFor(uint64(first+i), 0)) {
+			t.Fatalf("entry %d of %d found no room", i, len(probes))
+		}
+	}
+	ix.Release(&probes[0], len(probes))
+}
+
 func TestEntriesOfOneBucketAreInsertedTogether(t *testing.T) {
 	for _, n := range []int{1, 3, bucketWords, bucketWords + 1, 3 * bucketWords} {
 		ix := open(t, Options{})
 		places := inBucket(n)
 		probes := started(t, ix, places)
-		if !ix.Hold(&probes[0]) {
-			t.Fatal("nobody else is there, and it is held by another")
-		}
-		for i := range probes {
-			if !ix.InsertHeld(&probes[0], &probes[i], addressFor(uint64(i), 0)) {
-				t.Fatalf("entry %d of %d found no room", i, n)
-			}
-		}
-		ix.Release(&probes[0], n)
+		insertTogether(t, ix, probes, 0)
 		if ix.Len() != int64(n) {
 			t.Errorf("%d entries, want %d", ix.Len(), n)
 		}
@@ -109,30 +115,14 @@ func TestAPlaceNearAnotherOneIsLocatedLikeAnyOther(t *testing.T) {
 func TestEntriesThatAreInsertedTogetherGoOnWhereThereIsRoom(t *testing.T) {
 	ix := open(t, Options{})
 	places := inBucket(2*bucketWords + 4)
-	all := started(t, ix, places[:2*bucketWords])
-	if !ix.Hold(&all[0]) {
-		t.Fatal("it is held by another")
-	}
-	for i := range all {
-		ix.InsertHeld(&all[0], &all[i], addressFor(uint64(i), 0))
-	}
-	ix.Release(&all[0], len(all))
+	insertTogether(t, ix, started(t, ix, places[:2*bucketWords]), 0)
 	for _, i := range []int{1, bucketWords - 1, bucketWords + 2} { // Holes in two buckets of the chain.
 		var pr Probe
 		if ix.Seek(places[i], &pr); !pr.Next() || !ix.Remove(&pr) {
 			t.Fatalf("entry %d is not removed", i)
 		}
 	}
-	late := started(t, ix, places[2*bucketWords:])
-	if !ix.Hold(&late[0]) {
-		t.Fatal("it is held by another")
-	}
-	for i := range late {
-		if !ix.InsertHeld(&late[0], &late[i], addressFor(uint64(2*bucketWords+i), 0)) {
-			t.Fatalf("no room for entry %d", i)
-		}
-	}
-	ix.Release(&late[0], len(late))
+	insertTogether(t, ix, started(t, ix, places[2*bucketWords:]), 2*bucketWords)
 	for i, p := range places {
 		var pr Probe
 		ix.Seek(p, &pr)
@@ -141,7 +131,7 @@ func TestEntriesThatAreInsertedTogetherGoOnWhereThereIsRoom(t *testing.T) {
 			t.Errorf("entry %d is there: %v", i, there)
 		}
 	}
-	if s := ix.Len(); s != int64(len(places)-3) {
-		t.Errorf("%d entries", s)
+	if n := ix.Len(); n != int64(len(places)-3) {
+		t.Errorf("%d entries", n)
 	}
 }
