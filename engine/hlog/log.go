@@ -99,7 +99,7 @@ type Log struct {
 	survivor *Head
 	spares   chan *Segment
 	reserve  chan *Segment // for what must be written to make room, if opening a segment takes an answer
-	shortage atomic.Pointer[error]
+	shortage shortage
 	unused   unused
 	ids      segmentIDs
 	copies   copies

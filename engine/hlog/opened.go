@@ -93,20 +93,10 @@ func (l *Log) makeWith(room func() error) (*Segment, error) {
 	}
 	s, err := l.makeSegment()
 	if err != nil {
-		l.shortage.Store(&err)
 		l.tellReady()
 		return nil, err
 	}
-	l.shortage.Store(nil)
 	return s, nil
-}
-
-// Shortage tells why no segment becomes ready, if that is the machine's fault.
-func (l *Log) Shortage() error {
-	if err := l.shortage.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // openElsewhere opens s at the replicator, however long that takes; false if the

@@ -70,9 +70,10 @@ func (l *Log) makeSpare(wait bool) (*Segment, error) {
 func (l *Log) makeSegment() (*Segment, error) {
 	s, err := l.makeEmpty()
 	if err != nil {
-		return nil, noSegment{err}
+		err = noSegment{err}
 	}
-	return s, nil
+	l.attempted(err)
+	return s, err
 }
 
 // noSegment is an ErrNoSegment in the words of what is missing.

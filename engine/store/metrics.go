@@ -16,6 +16,7 @@ type Metrics struct {
 	Batches, BatchesCopied                           int64 // the last one sealed, and the one up to which all are in every copy elsewhere
 	Results                                          int64 // of operations, kept for another attempt
 	Sent                                             int64 // records that went to their owners, another node's
+	Short                                            int64 // 1 while no segment can be made, for the machine gives no disk or no memory
 	Expected                                         int64 // sets of places of which other logs are needed still, and nobody pulls
 }
 
@@ -58,6 +59,9 @@ func (st *Store) Metrics() Metrics {
 		CleanedSegments: st.work.cleaned.Load(), CleanedBytes: st.work.cleanedBytes.Load(),
 		RelocatedBytes: st.work.relocated.Load(), Checkpoints: st.work.checkpoints.Load(),
 		UploadedSegments: st.work.uploaded.Load(), RecoveryMillis: st.recoveryMillis, Sent: st.work.sent.Load(), Expected: st.arriving.expected(),
+	}
+	if st.log.Shortage() != nil {
+		m.Short = 1
 	}
 	m.Batches = int64(st.log.Last())
 	if m.BatchesCopied = m.Batches; st.opts.Replicator != nil {

@@ -114,17 +114,18 @@ func (st *Store) takeRoom(wait bool) error {
 func (st *Store) awaitRoom(n int, gone <-chan struct{}) {
 	for {
 		changed, hopeless := st.room.watch()
-		if hopeless && st.log.HasReserve() || st.roomReady(n) || st.log.Shortage() != nil || st.log.Err() != nil {
+		elsewhere := st.opts.Replicator != nil // Segments are made by others then, who tell when they cannot.
+		if hopeless && st.log.HasReserve() || st.roomReady(n) || elsewhere && st.log.Shortage() != nil || st.log.Err() != nil {
 			return
 		}
 		var soon <-chan time.Time
-		if st.opts.Replicator == nil { // A spare may become ready, or may be made by whoever needs it.
+		if !elsewhere { // A spare may become ready, or may be made by whoever needs it.
 			if st.log.Resident() < st.maxResident() {
 				return
 			}
 			soon = time.After(time.Millisecond)
 		}
-		if st.opts.Replicator == nil || st.pressed() { // Else only a segment that is opened elsewhere helps.
+		if !elsewhere || st.pressed() { // Else only a segment that is opened elsewhere helps.
 			st.room.ask()
 		}
 		select {

@@ -224,6 +224,7 @@ var storeMetrics = []metric[store.Metrics]{
 	gauge("disk_bytes", "Local disk in use.", func(m *store.Metrics) int64 { return m.DiskBytes }),
 	gauge("segments_memory", "Segments in memory.", func(m *store.Metrics) int64 { return m.SegmentsInMemory }),
 	gauge("segments_disk", "Segments on local disk only.", func(m *store.Metrics) int64 { return m.SegmentsOnDisk }),
+	gauge("segments_short", "1 while no segment can be made, for want of disk or of the machine's memory: writes are refused.", func(m *store.Metrics) int64 { return m.Short }),
 	gauge("segments_blob", "Segments in the shared tier only.", func(m *store.Metrics) int64 { return m.SegmentsOnBlob }),
 	counter("reads", "Reads of keys.", func(m *store.Metrics) int64 { return m.Reads }),
 	counter("hits", "Reads that found their key.", func(m *store.Metrics) int64 { return m.Hits }),

@@ -125,21 +125,24 @@ func systemMemory() int64 {
 }
 
 func (s *Server) infoPersistence(w *infoWriter) {
-	m, status := s.store.Metrics(), "ok"
+	m, saves, writes := s.store.Metrics(), "ok", "ok"
 	if s.books.saves.failed.Load() {
-		status = "err"
+		saves = "err"
+	}
+	if m.Short > 0 {
+		writes = "err"
 	}
 	w.line("loading", 0)
 	w.line("async_loading", 0)
 	w.line("rdb_changes_since_last_save", 0)
 	w.line("rdb_bgsave_in_progress", zeroOne(s.books.saves.running.Load()))
 	w.line("rdb_last_save_time", s.lastSave())
-	w.line("rdb_last_bgsave_status", status)
+	w.line("rdb_last_bgsave_status", saves)
 	w.line("rdb_saves", m.Checkpoints)
 	w.line("aof_enabled", zeroOne(s.store.Options().Durability >= store.EverySec))
 	w.line("aof_rewrite_in_progress", 0)
 	w.line("aof_last_bgrewrite_status", "ok")
-	w.line("aof_last_write_status", "ok")
+	w.line("aof_last_write_status", writes)
 }
 
 func (s *Server) infoStats(w *infoWriter) {

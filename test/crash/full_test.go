@@ -167,6 +167,12 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 			t.Fatalf("%s: a full disk is told as %q", durability, reply)
 		}
 		f.verify()
+		if info := f.do("INFO", "persistence"); !strings.Contains(info, "aof_last_write_status:err") {
+			t.Fatalf("%s: on a full disk INFO has\n%s", durability, info)
+		}
+		if !strings.Contains(f.server.Log(), "no room for another segment") {
+			t.Fatalf("%s: the log says nothing of a full disk:\n%s", durability, tail(f.server.Log(), 4000))
+		}
 
 		f.server.Kill() // It is as full for the next one.
 		f.start()
@@ -181,6 +187,9 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		f.verify()
 		free()
 		f.untilOK()
+		if info := f.do("INFO", "persistence"); !strings.Contains(info, "aof_last_write_status:ok") {
+			t.Fatalf("%s: there is room again, and INFO has\n%s", durability, info)
+		}
 		f.fill()
 		f.verify()
 		got := f.do("FLUSHALL")

@@ -1,0 +1,44 @@
+package hlog
+
+import (
+	"sync"
+	"time"
+)
+
+// shortage is what keeps the machine from giving segments, when it does. Clients are refused one by one then, and whoever
+// runs the server is told, too: at once, and from time to time.
+type shortage struct {
+	mu    sync.Mutex
+	why   error // nil: there is none
+	since time.Time
+	told  time.Time
+}
+
+// tellAgain is how long after a word of a shortage that goes on the next one follows.
+const tellAgain = time.Minute
+
+// attempted takes note of an attempt to make a segment.
+func (l *Log) attempted(err error) {
+	s := &l.shortage
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	switch {
+	case err == nil && s.why != nil:
+		l.opts.Logger.Info("there is room for new segments again", "after", now.Sub(s.since).Round(time.Millisecond).String())
+		s.told = time.Time{}
+	case err != nil && s.why == nil:
+		s.since = now
+	}
+	if s.why = err; err != nil && now.Sub(s.told) >= tellAgain {
+		s.told = now
+		l.opts.Logger.Warn("there is no room for another segment: writes are refused until there is", "error", err)
+	}
+}
+
+// Shortage tells why no segment could be made when that was last tried, if that is the machine's fault.
+func (l *Log) Shortage() error {
+	l.shortage.mu.Lock()
+	defer l.shortage.mu.Unlock()
+	return l.shortage.why
+}
