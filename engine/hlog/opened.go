@@ -92,6 +92,7 @@ func (l *Log) makeWith(room func() error) (*Segment, error) {
 		return nil, err
 	}
 	s, err := l.makeSegment()
+	l.attempted(err)
 	if err != nil {
 		l.tellReady()
 		return nil, err

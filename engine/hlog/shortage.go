@@ -1,6 +1,7 @@
 package hlog
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
@@ -17,8 +18,12 @@ type shortage struct {
 // tellAgain is how long after a word of a shortage that goes on the next one follows.
 const tellAgain = time.Minute
 
-// attempted takes note of an attempt to make a segment.
+// attempted takes note of an attempt to make a segment. It is for those who make them in good time: whoever is served waits for no
+// log of the server's.
 func (l *Log) attempted(err error) {
+	if err != nil && !errors.Is(err, ErrNoSegment) {
+		return // It was not the machine.
+	}
 	s := &l.shortage
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 func (l *Log) prepareSpares() {
 	for {
 		s, err := l.makeSpare(true)
+		l.attempted(err)
 		if err != nil {
 			if !l.pause(20 * time.Millisecond) {
 				return
@@ -70,10 +71,9 @@ func (l *Log) makeSpare(wait bool) (*Segment, error) {
 func (l *Log) makeSegment() (*Segment, error) {
 	s, err := l.makeEmpty()
 	if err != nil {
-		err = noSegment{err}
+		return nil, noSegment{err}
 	}
-	l.attempted(err)
-	return s, err
+	return s, nil
 }
 
 // noSegment is an ErrNoSegment in the words of what is missing.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/ostrodb/ostro/internal/await"
 	"github.com/ostrodb/ostro/test/harness"
 )
 
@@ -122,6 +123,12 @@ func (f *fullDisk) untilOK() {
 	f.t.Fatalf("there is room again, but writes are refused: %s\n%s", reply, tail(f.server.Log(), 4000))
 }
 
+// untilINFO waits until INFO has a line: what is told there is found out in the background.
+func (f *fullDisk) untilINFO(line string) {
+	f.t.Helper()
+	await.True(f.t, "INFO has "+line, func() bool { return strings.Contains(f.do("INFO", "persistence"), line) })
+}
+
 // verify reads everything: what was acknowledged is there, and nothing else.
 func (f *fullDisk) verify() {
 	f.t.Helper()
@@ -167,9 +174,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 			t.Fatalf("%s: a full disk is told as %q", durability, reply)
 		}
 		f.verify()
-		if info := f.do("INFO", "persistence"); !strings.Contains(info, "aof_last_write_status:err") {
-			t.Fatalf("%s: on a full disk INFO has\n%s", durability, info)
-		}
+		f.untilINFO("aof_last_write_status:err")
 		if !strings.Contains(f.server.Log(), "no room for another segment") {
 			t.Fatalf("%s: the log says nothing of a full disk:\n%s", durability, tail(f.server.Log(), 4000))
 		}
@@ -187,9 +192,7 @@ func TestAFullDiskRefusesWritesAndLosesNothing(t *testing.T) {
 		f.verify()
 		free()
 		f.untilOK()
-		if info := f.do("INFO", "persistence"); !strings.Contains(info, "aof_last_write_status:ok") {
-			t.Fatalf("%s: there is room again, and INFO has\n%s", durability, info)
-		}
+		f.untilINFO("aof_last_write_status:ok")
 		f.fill()
 		f.verify()
 		got := f.do("FLUSHALL")
