@@ -75,7 +75,7 @@ most that they get without falling behind. After some calm seconds half of the r
 is over there are as many calm seconds again. The next migration moves them back; and so on. In each round
 all modes take turns, under the same load. Operations are due at random moments, whatever the nodes do, and a latency counts
 from when its operation was due. Clients follow redirections as cluster clients do, and share connections when all are
-busy. Where the host of a virtual machine took time of its cores meanwhile the migration is done again, and of all tries the
+busy. Where the host of a virtual machine took time of its cores meanwhile, or slowed them down, the migration is done again, and of all tries the
 one counts from which it took least, whatever its figures; errors of all count.
 
 Redis 7.0 Cluster does the same with redis-cli --cluster reshard: masters without replicas, where Ostro keeps three copies.
@@ -111,7 +111,7 @@ At the end it says of every claim whether it held.`,
 	fl.Float64Var(&f.perSec, "rate", 0, "offered load in operations per second instead")
 	fl.DurationVar(&f.calm, "calm", 1500*time.Millisecond, "time without a migration before each one, and after it")
 	fl.IntVar(&f.rounds, "rounds", 3, "migrations of each mode")
-	fl.IntVar(&f.tries, "tries", 4, "most tries of a round: one during which the host of a virtual machine took time of it is run again, and the calmest counts")
+	fl.IntVar(&f.tries, "tries", 4, "most tries of a round: one during which the host of a virtual machine took time of it, or its cores had another pace than when the load was found, is run again, and the calmest counts")
 	fl.StringSliceVar(&f.skews, "skews", []string{"0", "0.5", "0.99", "1.2"}, "skews of the load, with the first mode")
 	fl.IntVar(&f.skewRounds, "skew-rounds", 1, "migrations of each skew but 0.99, which has those of its mode")
 	fl.StringSliceVar(&f.modes, "modes", allModes, "ways to move, at skew 0.99")

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -36,6 +37,9 @@ type steadyRound struct {
 	// Stopped is the longest time for which a core stood still during Calm and During, unless nobody looked.
 	Stopped     time.Duration `json:"stopped_ns"`
 	Unwitnessed bool          `json:"unwitnessed,omitempty"`
+	// Paces are of a core before the round and after it, and Found is what it was when the load was found; 0 if that was given.
+	Paces [2]float64 `json:"paces"`
+	Found float64    `json:"pace_found,omitempty"`
 	// Disturbed says that the host took more from it than from another try of the round, which counts instead.
 	Disturbed bool `json:"disturbed,omitempty"`
 	// Calm is Before and After together; Aftermath is what lies between the end and After.
@@ -57,7 +61,30 @@ type steadyRound struct {
 
 // disturbance is by how much the host did more to a round than is tolerated.
 func (r steadyRound) disturbance() time.Duration {
-	return max(r.Stopped-toleratedStop, r.Stolen-tolerated, 0)
+	most := max(r.Stopped-toleratedStop, r.Stolen-tolerated, 0)
+	if off := r.offPace(); off > toleratedPace {
+		most = max(most, time.Duration(off*float64(r.Wall)))
+	}
+	return most
+}
+
+// offPace is by what part a core's pace was another one than when the load was found.
+func (r steadyRound) offPace() (most float64) {
+	if r.Found == 0 {
+		return 0
+	}
+	for _, pace := range r.Paces {
+		most = max(most, math.Abs(pace/r.Found-1))
+	}
+	return most
+}
+
+// pace is what a core's was, for a table: in percent of when the load was found.
+func (r steadyRound) pace() string {
+	if r.Found == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f%%", 50*(r.Paces[0]+r.Paces[1])/r.Found)
 }
 
 // rate is in megabytes a second, until all records are at the target.
@@ -110,7 +137,7 @@ func (o *steadyOutcome) roundsTable() table {
 		title: fmt.Sprintf("Half of %s records of %d B moves (calm → meanwhile; CPU in cores)", grouped(int64(o.Records)), 30+o.ValueBytes),
 		names: 5,
 		head: []string{
-			"system", "mode", "skew", "load", "round", "host", "stop", "records", "closed", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
+			"system", "mode", "skew", "load", "round", "host", "stop", "pace", "records", "closed", "there", "safe", "MB/s", "safe MB/s", "ops/s", "p50", "p99.9", "ratio",
 			"silence", "CPU source", "CPU target", "priority pulls", "keys", "errors",
 		},
 	}
@@ -121,12 +148,12 @@ func (o *steadyOutcome) roundsTable() table {
 		}
 		names := []string{r.System, r.Mode, decimals(r.Skew, 2), r.load(), fmt.Sprint(r.Round)}
 		if r.Failed != "" {
-			row := append(names, short(r.Stolen), r.stop(), "failed: "+firstLine(r.Failed))
+			row := append(names, short(r.Stolen), r.stop(), r.pace(), "failed: "+firstLine(r.Failed))
 			t.add(append(row, make([]string, len(t.head)-len(row))...)...)
 			continue
 		}
 		a, b := r.Calm, r.During
-		t.add(append(names, short(r.Stolen), r.stop(), grouped(int64(r.Moved)), short(r.Closed), short(r.Served), short(r.Took),
+		t.add(append(names, short(r.Stolen), r.stop(), r.pace(), grouped(int64(r.Moved)), short(r.Closed), short(r.Served), short(r.Took),
 			decimals(r.rate(), 1), decimals(r.safe(), 1),
 			both(rate(a.Ops), rate(b.Ops)), both(short(a.P50), short(b.P50)), both(short(a.P999), short(b.P999)), times(r.tail()),
 			both(short(a.Silence), short(b.Silence)), both(decimals(a.CPU[0], 2), decimals(b.CPU[0], 2)), both(decimals(a.CPU[1], 2), decimals(b.CPU[1], 2)),
@@ -239,8 +266,8 @@ func (o *steadyOutcome) held() string {
 			disturbed++
 		}
 	}
-	said := fmt.Sprintf("of %d rounds the host stopped a core for more than %s in what is compared, or took more than %s of the cores, in %d; %d more were run again for it",
-		len(o.Rounds)-again, short(toleratedStop), short(tolerated), disturbed, again)
+	said := fmt.Sprintf("of %d rounds the host stopped a core for more than %s in what is compared, or took more than %s of the cores, or the pace of a core was not within %.0f%% of what it was when the load was found, in %d; %d more were run again for it",
+		len(o.Rounds)-again, short(toleratedStop), short(tolerated), 100*toleratedPace, disturbed, again)
 	if unwitnessed > 0 {
 		said += fmt.Sprintf("; nobody looked for stops in %d, for which threads are needed that go before all others: root may have them", unwitnessed)
 	}

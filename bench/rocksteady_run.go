@@ -75,6 +75,7 @@ type steadyTest struct {
 	s     *steadySystem
 	mine  estate
 	most  float64                   // operations a second
+	pace  float64                   // of a core when that was found; 0 if nobody looked
 	draws map[float64]func() uint32 // by skew: to make them takes as long as a migration
 }
 
@@ -107,14 +108,16 @@ func (t *steadyTest) client(skew float64, connections, depth int) (*roamer, erro
 func (t *steadyTest) findMost(ctx context.Context) (float64, error) {
 	const long, share, kept, steps, tries = 2 * time.Second, 0.9, 20 * time.Millisecond, 8, 3
 	var got []float64
+	paces := []float64{pace()}
 	for range tries {
 		r, err := t.offer(ctx, 0, long)
 		if err != nil {
 			return 0, err
 		}
-		got = append(got, float64(len(r.trail))/long.Seconds())
+		got, paces = append(got, float64(len(r.trail))/long.Seconds()), append(paces, pace())
 	}
 	most := median(got)
+	t.pace = median(paces)
 	for range steps {
 		for range tries {
 			r, err := t.offer(ctx, most*share, long)
@@ -167,7 +170,7 @@ type mark struct {
 
 func (t *steadyTest) mark() mark { return mark{time.Now(), t.s.cpu(), readMachineTime()} }
 
-// tries does a round until the host left the machine alone meanwhile. All but one are disturbed.
+// tries does a round until the host left the machine alone meanwhile, at the pace at which the load was found. All but one are disturbed.
 func (t *steadyTest) tries(ctx context.Context, c steadyCase) ([]steadyRound, error) {
 	all, best, err := calmest(t.f.tries, 0, func() (steadyRound, time.Duration, bool, error) {
 		r, err := t.round(ctx, c)
@@ -187,9 +190,14 @@ const tolerated = 20 * time.Millisecond
 // toleratedStop is for how long a core may stand still in what is compared: some of a thousand requests wait for a few milliseconds anyway.
 const toleratedStop = 3 * time.Millisecond
 
+// toleratedPace is by what part a core may be slower or faster in a round than when the load was found: of another core it is another part
+// of the most. A core whose other half somebody begins to use, or leaves, changes its pace by half.
+const toleratedPace = 0.2
+
 // round is one migration with the calm before and after it.
 func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, error) {
-	r := steadyRound{System: t.s.name, Mode: c.mode, Skew: c.skew, Load: c.load, Offered: t.offered(c)}
+	r := steadyRound{System: t.s.name, Mode: c.mode, Skew: c.skew, Load: c.load, Offered: t.offered(c), Found: t.pace}
+	r.Paces[0] = pace()
 	l, err := t.client(c.skew, t.f.connections, t.f.depth)
 	if err != nil {
 		return r, err
@@ -218,6 +226,7 @@ func (t *steadyTest) round(ctx context.Context, c steadyCase) (steadyRound, erro
 	if err := cmp.Or(err, failed); err != nil {
 		return r, err
 	}
+	r.Paces[1] = pace()
 	if m.err != nil {
 		r.Failed = m.err.Error()
 	}

@@ -69,3 +69,26 @@ func TestARoundIsDisturbedByAStopOrByStolenTime(t *testing.T) {
 		}
 	}
 }
+
+func TestARoundIsDisturbedByAnotherPaceThanThatOfItsLoad(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		found  float64
+		paces  [2]float64
+		want   time.Duration
+		inRows string
+	}{
+		{"the load was given", 0, [2]float64{5e9, 9e9}, 0, "-"},
+		{"about the same", 5e9, [2]float64{5.5e9, 4.5e9}, 0, "100%"},
+		{"slower at its end", 10e9, [2]float64{10e9, 5e9}, time.Second, "75%"},
+		{"faster from its beginning on", 5e9, [2]float64{10e9, 10e9}, 2 * time.Second, "200%"},
+	} {
+		r := steadyRound{Wall: 2 * time.Second, Found: c.found, Paces: c.paces}
+		if got := r.disturbance(); got != c.want {
+			t.Errorf("%s: disturbed by %v, want %v", c.name, got, c.want)
+		}
+		if got := r.pace(); got != c.inRows {
+			t.Errorf("%s: told as %s, want %s", c.name, got, c.inRows)
+		}
+	}
+}
