@@ -29,9 +29,8 @@ func (l *Log) attempted(err error) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	switch {
-	case err == nil && s.why != nil:
+	case err == nil && s.why != nil && !s.told.Before(s.since): // Of one that comes and goes nobody hears more often.
 		l.opts.Logger.Info("there is room for new segments again", "after", now.Sub(s.since).Round(time.Millisecond).String())
-		s.told = time.Time{}
 	case err != nil && s.why == nil:
 		s.since = now
 	}
