@@ -40,7 +40,7 @@ func (p *pulls) lane(partitions int) (*lane, error) {
 // run pulls until no piece is left. It is for a goroutine of its own. After an error what it was at is left to
 // others.
 func (l *lane) run(ctx context.Context) error {
-	background.Modest()
+	background.Diligent()
 	l.prepare(ctx)
 	err := l.fill(ctx)
 	for err == nil && len(l.under) > 0 {

@@ -284,6 +284,7 @@ func (m *move) step(ctx context.Context) (next stage, err error) {
 				m.enter(opening)
 				next, err = m.open(ctx)
 			}
+			background.Ease()
 			m.hearOut(ctx, err == nil && next == pulling)
 		})
 		return next, err

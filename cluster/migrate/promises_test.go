@@ -183,7 +183,7 @@ func TestPullsGiveWayToClientsAndWhatTheyWaitForDoesNot(t *testing.T) {
 		return true
 	})
 	keys.Range(func(nice, _ any) bool {
-		if nice.(int) != usual {
+		if nice.(int) > usual {
 			t.Errorf("keys that clients wait for were answered at niceness %d; they have %d", nice, usual)
 		}
 		return true

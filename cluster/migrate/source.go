@@ -92,6 +92,7 @@ func (s *Source) transfer(ctx context.Context, c *peer.Call) (any, []byte, error
 			y.Closed = now.Sub(since)
 		}
 		if err = c.Send(y, nil); err == nil && y.Later {
+			background.Ease()
 			err = s.judgeRest(c, before, &sent, y.Until)
 		}
 	})

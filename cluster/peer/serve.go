@@ -99,7 +99,7 @@ func (k *caller) become(m method) {
 	switch {
 	case m.quiet && !k.quiet:
 		k.quiet, k.prompt = true, true
-		background.Modest()
+		background.Diligent()
 	case m.promptly && !k.prompt:
 		k.prompt = true
 		background.Prompt()

@@ -14,16 +14,20 @@ import (
 // would wait with it. What needs such a lock it does Aloud.
 func Quiet() { nice(niceness)() }
 
-// Modest is Quiet for work whose end clients wait for in a way, as for that of a migration: it goes after those who serve, and
-// before what is quiet.
-func Modest() { nice(modesty)() }
+// Diligent is Quiet for work whose end clients wait for in a way, as for that of a migration: it goes after those who serve and
+// before what is quiet, and has some of a core that they never leave.
+func Diligent() { nice(diligence)() }
 
 // Prompt moves the calling goroutine to a thread of its own that waits for no other's slice, for as long as the goroutine lives. It is for
-// who clients wait for, and who works for some ten microseconds between two waits. It gets no more of a core than its part.
+// who clients wait for, and who works for some ten microseconds between two waits, or for a millisecond or two, once. Where the process
+// may, it goes before others on a core; else it gets no more of it than its part.
 func Prompt() {
 	runtime.LockOSThread()
 	hasten()
 }
+
+// Ease is for a prompt goroutine that comes to what nobody waits for: others have as much of a core as it from now on.
+func Ease() { ease() }
 
 // Promptly runs f on such a thread, and waits for its end.
 func Promptly(f func()) { apart(Prompt, f) }
@@ -35,8 +39,8 @@ func Quietly(f func()) { apart(nice(patience), f) }
 // Waiting is Quietly with the priority of quiet goroutines, for who waits for a disk more than it works.
 func Waiting(f func()) { apart(Quiet, f) }
 
-// Modestly is Quietly with the priority of modest goroutines.
-func Modestly(f func()) { apart(Modest, f) }
+// Modestly is Quietly for what somebody may wait for: a little before quiet goroutines.
+func Modestly(f func()) { apart(nice(modesty), f) }
 
 // apart runs f on a thread of its own, of a kind, and waits for its end.
 func apart(kind, f func()) {

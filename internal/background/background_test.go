@@ -7,80 +7,88 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// now is the niceness of the calling goroutine's thread.
+func now(t *testing.T) int {
+	n, err := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+	if err != nil {
+		t.Error(err)
+	}
+	return 20 - n // The system call reports 20 less the niceness.
+}
+
+// below is what a thread has that is nicer than usual by n.
+func below(n int) int { return min(int(usual)+n, nicest) }
+
 func TestAQuietGoroutineRunsAtLowPriorityAndLeavesOthersAlone(t *testing.T) {
-	usual, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
+	before := now(t)
 	quiet := make(chan int)
 	go func() {
 		Quiet()
-		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-		quiet <- 20 - n // The system call reports 20 less the niceness.
+		quiet <- now(t)
 	}()
-	if got := <-quiet; got < niceness {
-		t.Errorf("niceness %d, want %d", got, niceness)
+	if got := <-quiet; got != below(niceness) {
+		t.Errorf("niceness %d, want %d", got, below(niceness))
 	}
-	if n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid()); n != usual {
-		t.Errorf("the caller's thread became nice, too: %d", 20-n)
+	if got := now(t); got != before {
+		t.Errorf("the caller's thread became nice, too: %d", got)
 	}
 }
 
 func TestWhatIsDoneHumblyGoesAfterAllOthers(t *testing.T) {
 	var got, last int
-	look := func() int {
-		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-		return 20 - n
-	}
-	InTurnHumbly(func(func()) { got = look() })
-	Waiting(func() { last = look() })
-	if got < humility || last < niceness || last >= humility || humility <= max(niceness, patience, modesty) {
+	InTurnHumbly(func(func()) { got = now(t) })
+	Waiting(func() { last = now(t) })
+	if got != below(humility) || last != below(niceness) || humility <= max(niceness, patience, modesty) {
 		t.Errorf("niceness %d, then %d; that of others is %d, %d and %d", got, last, niceness, patience, modesty)
 	}
 }
 
-func TestAModestGoroutineGoesBeforeQuietOnesAndAfterOthers(t *testing.T) {
-	usual, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-	modest := make(chan int)
+func TestADiligentGoroutineGoesBeforeQuietOnesAndAfterOthers(t *testing.T) {
+	diligent := make(chan int)
 	go func() {
-		Modest()
-		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-		modest <- 20 - n
+		Diligent()
+		diligent <- now(t)
 	}()
-	if got := <-modest; got < 20-usual || got < modesty || got >= max(niceness, 21-usual) {
-		t.Errorf("niceness %d; usual is %d, quiet %d", got, 20-usual, niceness)
+	if got := <-diligent; got != below(diligence) || diligence <= 0 || diligence >= min(niceness, modesty) {
+		t.Errorf("niceness %d; usual is %d, quiet %d", got, usual, below(niceness))
 	}
 }
 
 func TestWhatAQuietGoroutineDoesAloudRunsAtUsualPriority(t *testing.T) {
-	usual, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
 	aloud := make(chan int)
 	go func() {
 		Quiet()
 		for range 100 {
-			Aloud(func() {
-				n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-				aloud <- n
-			})
+			Aloud(func() { aloud <- now(t) })
 		}
 		close(aloud)
 	}()
 	for got := range aloud {
-		if got != usual {
-			t.Fatalf("priority %d, want %d", got, usual)
+		if got != int(usual) {
+			t.Fatalf("niceness %d, want %d", got, usual)
 		}
 	}
 }
 
 func TestWhatIsDoneQuietlyIsDoneAtLowPriorityAndOver(t *testing.T) {
 	var got int
-	Quietly(func() {
-		n, _ := unix.Getpriority(unix.PRIO_PROCESS, unix.Gettid())
-		got = 20 - n
-	})
-	if got < patience {
-		t.Errorf("niceness %d, want %d", got, patience)
+	Quietly(func() { got = now(t) })
+	if got != below(patience) {
+		t.Errorf("niceness %d, want %d", got, below(patience))
 	}
 }
 
-func TestAPromptGoroutineWantsLessTimeThanOthersAndHasTheirPriority(t *testing.T) {
+// mayHasten tells whether this process has the right to raise the priority of a thread.
+func mayHasten() bool {
+	may := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // And with the goroutine the thread ends.
+		may <- unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), int(hasty())) == nil
+	}()
+	return <-may
+}
+
+func TestAPromptGoroutineWantsLessTimeThanOthersAndGoesBeforeThem(t *testing.T) {
 	look := func() *unix.SchedAttr {
 		attr, err := unix.SchedGetAttr(0, 0)
 		if err != nil {
@@ -91,13 +99,24 @@ func TestAPromptGoroutineWantsLessTimeThanOthersAndHasTheirPriority(t *testing.T
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	usual, prompt := look(), &unix.SchedAttr{}
-	Promptly(func() { prompt = look() })
+	usual, prompt, eased := look(), &unix.SchedAttr{}, &unix.SchedAttr{}
+	Promptly(func() {
+		prompt = look()
+		Ease()
+		eased = look()
+	})
 	if usual.Runtime == 0 {
 		t.Skip("this kernel knows of no slices: it is of before 6.12")
 	}
-	if prompt.Runtime != uint64(moment) || prompt.Runtime >= usual.Runtime || prompt.Nice != usual.Nice || prompt.Policy != usual.Policy {
+	wanted := usual.Nice
+	if mayHasten() {
+		wanted = hasty()
+	}
+	if prompt.Runtime != uint64(moment) || prompt.Runtime >= usual.Runtime || prompt.Nice != wanted || prompt.Policy != usual.Policy {
 		t.Errorf("slice %d, niceness %d, policy %d; usual are %d, %d and %d", prompt.Runtime, prompt.Nice, prompt.Policy, usual.Runtime, usual.Nice, usual.Policy)
+	}
+	if eased.Runtime != uint64(moment) || eased.Nice != usual.Nice || eased.Policy != usual.Policy {
+		t.Errorf("then slice %d, niceness %d, policy %d", eased.Runtime, eased.Nice, eased.Policy)
 	}
 	if now := look(); *now != *usual {
 		t.Errorf("the caller's thread is %+v, and was %+v", *now, *usual)

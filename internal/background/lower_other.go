@@ -8,15 +8,18 @@ import (
 )
 
 const (
-	niceness = 11
-	modesty  = 10
-	patience = 15
-	humility = 19
+	niceness  = 11
+	modesty   = 10
+	diligence = 4
+	patience  = 15
+	humility  = 19
 )
 
 func lower(int) {}
 
 func hasten() {}
+
+func ease() {}
 
 // yield is for humble threads between two pieces of work: whoever waits for the core goes first.
 func yield() { runtime.Gosched() }
