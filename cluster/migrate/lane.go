@@ -40,10 +40,12 @@ func (p *pulls) lane(partitions int) (*lane, error) {
 // run pulls until no piece is left. It is for a goroutine of its own. After an error what it was at is left to
 // others.
 func (l *lane) run(ctx context.Context) error {
-	background.Diligent()
+	var work background.Diligence
+	work.Piece()
 	l.prepare(ctx)
 	err := l.fill(ctx)
 	for err == nil && len(l.under) > 0 {
+		work.Piece()
 		err = l.once(ctx)
 	}
 	for _, at := range l.under {

@@ -22,11 +22,11 @@ type caller struct {
 	ear    *ear
 	in     *bufio.Reader // of the ear
 	out    *sender
-	room   chan struct{} // bounds the handlers that run
-	quiet  bool          // its goroutine is
-	prompt bool          // its goroutine is, or quiet
-	behind bool          // answers in order wait for others to leave with them
-	soon   patience      // of calls that are answered in order
+	room   chan struct{}        // bounds the handlers that run
+	work   background.Diligence // of quiet calls
+	prompt bool                 // its goroutine is prompt, or nicer than others
+	behind bool                 // answers in order wait for others to leave with them
+	soon   patience             // of calls that are answered in order
 
 	mu    sync.Mutex
 	calls map[uint64]context.CancelFunc
@@ -97,9 +97,9 @@ func (k *caller) run(ctx context.Context) error {
 // become gives the goroutine a thread of the kind that a method asks for. Who is quiet stays so.
 func (k *caller) become(m method) {
 	switch {
-	case m.quiet && !k.quiet:
-		k.quiet, k.prompt = true, true
-		background.Diligent()
+	case m.quiet:
+		k.prompt = true
+		k.work.Piece()
 	case m.promptly && !k.prompt:
 		k.prompt = true
 		background.Prompt()

@@ -155,7 +155,7 @@ func (s *Server) HandlePromptly(name string, h Handler) {
 
 // HandleQuietly is HandlePromptly for bulk work: from the first such call on all of a connection is
 // served by a thread of low priority. So callers have Lines for it, and the handler takes no lock that those take
-// who serve clients: see background.Diligent.
+// who serve clients: see background.Diligence.
 func (s *Server) HandleQuietly(name string, h Handler) {
 	s.set(name, method{handler: h, inOrder: true, promptly: true, quiet: true})
 }

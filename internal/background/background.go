@@ -14,10 +14,6 @@ import (
 // would wait with it. What needs such a lock it does Aloud.
 func Quiet() { nice(niceness)() }
 
-// Diligent is Quiet for work whose end clients wait for in a way, as for that of a migration: it goes after those who serve and
-// before what is quiet, and has some of a core that they never leave.
-func Diligent() { nice(diligence)() }
-
 // Prompt moves the calling goroutine to a thread of its own that waits for no other's slice, for as long as the goroutine lives. It is for
 // who clients wait for, and who works for some ten microseconds between two waits, or for a millisecond or two, once. Where the process
 // may, it goes before others on a core; else it gets no more of it than its part.
@@ -57,7 +53,7 @@ func apart(kind, f func()) {
 func nice(n int) func() {
 	return func() {
 		runtime.LockOSThread()
-		lower(n)
+		_ = lower(n)
 		Relieve()
 	}
 }

@@ -43,14 +43,27 @@ func TestWhatIsDoneHumblyGoesAfterAllOthers(t *testing.T) {
 	}
 }
 
-func TestADiligentGoroutineGoesBeforeQuietOnesAndAfterOthers(t *testing.T) {
-	diligent := make(chan int)
-	go func() {
-		Diligent()
-		diligent <- now(t)
-	}()
-	if got := <-diligent; got != below(diligence) || diligence <= 0 || diligence >= min(niceness, modesty) {
-		t.Errorf("niceness %d; usual is %d, quiet %d", got, usual, below(niceness))
+func TestADiligentGoroutineGoesAfterOthersAndMoreSoAtItsBeginning(t *testing.T) {
+	var first, still, then int
+	apart(func() {}, func() {
+		var d Diligence
+		d.Piece()
+		first = now(t)
+		d.Piece()
+		still = now(t)
+		d.began = d.began.Add(-headStart)
+		d.Piece()
+		then = now(t)
+	})
+	begins := diligence
+	if mayRaise() {
+		begins = modesty
+	}
+	if first != below(begins) || still != first || then != below(diligence) {
+		t.Errorf("niceness %d, %d and then %d; usual is %d", first, still, then, usual)
+	}
+	if diligence <= 0 || modesty <= diligence || niceness <= modesty {
+		t.Errorf("niceness %d at first, then %d; what is quiet has %d", modesty, diligence, niceness)
 	}
 }
 

@@ -43,13 +43,11 @@ var usual = func() int32 {
 // The kernel's bounds.
 const nicest, keenest = 19, -20
 
-// lower makes the current thread nicer than usual ones, by n. A refusal leaves it as it is. Kernels before 6.12 ignore the slice.
-func lower(n int) {
+// lower makes the current thread nicer than usual ones, by n; false: it was refused, and the thread is as it was. Kernels before 6.12 ignore the slice.
+func lower(n int) bool {
 	nice := min(usual+int32(n), nicest)
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: nice, Runtime: uint64(slice)}
-	if unix.SchedSetAttr(0, &attr, 0) != nil {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), int(nice))
-	}
+	return unix.SchedSetAttr(0, &attr, 0) == nil || unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), int(nice)) == nil
 }
 
 // moment is how long a prompt thread wants to run at a time, less than others do. Woken, it goes before whoever is on its core: else it might

@@ -15,7 +15,7 @@ const (
 	humility  = 19
 )
 
-func lower(int) {}
+func lower(int) bool { return false }
 
 func hasten() {}
 
