@@ -32,7 +32,7 @@ func (d *Diligence) Piece() {
 		}
 	case time.Since(d.began) >= headStart:
 		d.full = true
-		lower(diligence)
+		_ = lower(diligence) // Refused after all, it goes on as it was.
 	}
 }
 
