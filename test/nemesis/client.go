@@ -31,7 +31,7 @@ func (c *client) run(stop <-chan struct{}) {
 			return
 		default:
 		}
-		k, o := c.pool.pick(c.rng)
+		k, o := c.pool.pick(c.rng, kinds)
 		c.step(k, o)
 		time.Sleep(time.Duration(c.rng.IntN(3000)) * time.Microsecond) // Servers need the cores more.
 	}

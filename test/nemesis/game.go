@@ -53,6 +53,9 @@ const (
 	answersAfter  = 100
 )
 
+// contenders is how many clients of the native protocol there are beside those of RESP.
+const contenders = 2
+
 // play is one round: load, a fault, and the questions whether all answers make sense and every addition counts once.
 func (g *game) play(f Fault) {
 	g.t.Helper()
@@ -62,6 +65,7 @@ func (g *game) play(f Fault) {
 	g.must("begin to count", err)
 	defer sum.close()
 	g.load = StartLoad(LoadOptions{Seed: g.seed<<16 + g.round, Addrs: g.cluster.Addrs(), Plain: g.plain, Clients: 6, Bulks: 1, Hoards: 1, Width: 2})
+	g.load.Contend(sum.c, contenders)
 	stopped := false
 	defer func() {
 		if !stopped {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ostrodb/ostro/test/harness"
@@ -24,6 +25,8 @@ type Load struct {
 	addrs   []string
 	plain   bool
 	seed    uint64
+
+	contenders []*contender
 
 	stop chan struct{}
 	all  sync.WaitGroup
@@ -92,12 +95,23 @@ func (l *Load) Answers() int {
 
 // Odd is Hopeless if a client got an answer that no client should see: it does not go on.
 func (l *Load) Odd() error {
-	for _, r := range l.routers() {
-		if odd := r.heard.Load(); odd != nil {
+	for _, heard := range l.heard() {
+		if odd := heard.Load(); odd != nil {
 			return harness.GiveUp(errors.New(*odd))
 		}
 	}
 	return nil
+}
+
+// heard is where clients leave such an answer.
+func (l *Load) heard() (all []*atomic.Pointer[string]) {
+	for _, r := range l.routers() {
+		all = append(all, &r.heard)
+	}
+	for _, c := range l.contenders {
+		all = append(all, &c.heard)
+	}
+	return all
 }
 
 // Writes is how many bulk writes were acknowledged so far.
@@ -133,9 +147,9 @@ func (l *Load) Check() error {
 			errs = append(errs, fmt.Errorf("ledger of a hoard: %w", err))
 		}
 	}
-	for _, r := range l.routers() {
-		if r.Odd != "" {
-			errs = append(errs, errors.New(r.Odd))
+	for _, heard := range l.heard() {
+		if odd := heard.Load(); odd != nil {
+			errs = append(errs, errors.New(*odd))
 		}
 	}
 	errs = append(errs, linearize.Check(l.history.Ops()))
@@ -192,6 +206,13 @@ func (l *Load) String() string {
 		}
 	}
 	text := fmt.Sprintf("%d operations on %d objects, %d without an answer; %d bulk writes", len(ops), len(l.pool.all), lost, l.Writes())
+	if len(l.contenders) > 0 {
+		native := int64(0)
+		for _, c := range l.contenders {
+			native += c.done.Load()
+		}
+		text += fmt.Sprintf("; %d operations by native clients", native)
+	}
 	for _, h := range l.hoards {
 		text += "; " + h.String()
 	}

@@ -62,11 +62,11 @@ func (p *pool) fresh(k kind) *object {
 	return o
 }
 
-// pick returns an object for one more operation.
-func (p *pool) pick(rng *rand.Rand) (kind, *object) {
+// pick returns an object of some kinds for one more operation.
+func (p *pool) pick(rng *rand.Rand, of []kind) (kind, *object) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := kinds[rng.IntN(len(kinds))]
+	k := of[rng.IntN(len(of))]
 	list := p.current[k]
 	i := rng.IntN(len(list))
 	if list[i].ops >= mostOps || list[i].lost >= mostLost {
