@@ -40,15 +40,8 @@ type collections struct {
 // collect fills collections of so many elements, in a slot of a node's.
 func (w *world) collect(of view.NodeID, elements int) *collections {
 	w.t.Helper()
-	s, seed := w.cache.Snapshot(), rand.Uint64()
+	seed, c := rand.Uint64(), w.dial(w.all()...)
 	w.t.Logf("seed %d", seed)
-	var url []string
-	for name := range w.nodes {
-		url = append(url, s.Nodes[view.NodeID(name)].Address)
-	}
-	c, err := client.Dial(patient(w.t), "ostro://"+strings.Join(url, ","), client.Options{Retry: testPatience})
-	w.must(err)
-	w.t.Cleanup(func() { _ = c.Close() })
 	for _, module := range []string{"tree", "rank", "tao"} {
 		code, err := os.ReadFile("../examples/functions/" + module + ".wasm")
 		w.must(err)
@@ -68,7 +61,7 @@ func (w *world) collect(of view.NodeID, elements int) *collections {
 			})
 		}
 	}
-	_, err = c.Do(patient(w.t), client.Put(0, l.picture(), l.large))
+	_, err := c.Do(patient(w.t), client.Put(0, l.picture(), l.large))
 	w.must(err)
 	for i := range elements {
 		l.put(fmt.Sprintf("stays-%06d", i))

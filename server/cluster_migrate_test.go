@@ -65,19 +65,24 @@ func (w *world) count(n int, names ...string) *counting {
 	return w.countBy(func(key []byte) client.Op { return client.Add(0, key, 1) }, n, names...)
 }
 
+// dial is a native client that knows some nodes.
+func (w *world) dial(names ...string) *client.Client {
+	w.t.Helper()
+	s := w.cache.Snapshot()
+	var addrs []string
+	for _, name := range names {
+		addrs = append(addrs, s.Nodes[view.NodeID(name)].Address)
+	}
+	c, err := client.Dial(patient(w.t), "ostro://"+strings.Join(addrs, ","), client.Options{Retry: testPatience})
+	w.must(err)
+	w.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // countBy counts by an operation of the caller's.
 func (w *world) countBy(op func(key []byte) client.Op, n int, names ...string) *counting {
 	w.t.Helper()
-	s := w.cache.Snapshot()
-	url := "ostro://"
-	for i, name := range names {
-		if i > 0 {
-			url += ","
-		}
-		url += s.Nodes[view.NodeID(name)].Address
-	}
-	c, err := client.Dial(patient(w.t), url, client.Options{Retry: testPatience})
-	w.must(err)
+	c := w.dial(names...)
 	k := &counting{t: w.t, c: c, n: n, sums: make([]atomic.Int64, n), op: op}
 	for worker := range 4 {
 		k.all.Go(func() { k.run(worker) })
@@ -85,7 +90,6 @@ func (w *world) countBy(op func(key []byte) client.Op, n int, names ...string) *
 	w.t.Cleanup(func() {
 		k.stop.Store(true)
 		k.all.Wait()
-		_ = c.Close()
 	})
 	return k
 }

@@ -303,10 +303,7 @@ func TestNativeClientsGoOnWhenANodeDies(t *testing.T) {
 	w := newWorld(t)
 	w.start("n1", "n2", "n3")
 	w.await("copies", copied)
-	s := w.cache.Snapshot()
-	c, err := client.Dial(patient(t), "ostro://"+s.Nodes["n1"].Address+","+s.Nodes["n3"].Address, client.Options{Retry: testPatience})
-	w.must(err)
-	defer c.Close()
+	c := w.dial("n1", "n3")
 	const counters, rounds = 50, 20
 	for round := range rounds {
 		if round == rounds/2 {
